@@ -27,7 +27,6 @@ package apply
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -85,14 +84,13 @@ func (a *Applier) Check(ctx context.Context, crds, objects []kube.Manifest, owne
 	if err != nil {
 		return nil, err
 	}
-	rejections := slices.Clone(p.resolver.rejected)
 	for _, t := range p.mains {
 		if t.rejected != nil {
-			rejections = append(rejections, *t.rejected)
+			p.rejected = append(p.rejected, *t.rejected)
 		}
 	}
-	if len(rejections) > 0 {
-		return nil, &RejectedError{Rejections: sorted(rejections), When: WhenChecked}
+	if len(p.rejected) > 0 {
+		return nil, &RejectedError{Rejections: sorted(p.rejected), When: WhenChecked}
 	}
 	return p.warnings.sorted(), nil
 }

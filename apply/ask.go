@@ -23,9 +23,6 @@ type unknownError struct {
 
 func (e *unknownError) Error() string { return "this has to be asked first" }
 
-// errLookAgain is the error of rules that need to know what the object is now: it has changed while it was decided about.
-var errLookAgain = errors.New("the object has to be read again")
-
 // An answer is a fact that is asked for when the rules need it.
 type answer[A any] struct {
 	value   A
@@ -84,8 +81,6 @@ func (p *planning) decideBy(ctx context.Context, t *target, s observation, rules
 		switch {
 		case isUnknown:
 			err = unknown.ask(ctx)
-		case errors.Is(err, errLookAgain):
-			f, err = p.lookAgain(ctx, t, f)
 		case err == nil:
 			if !t.isHook && c.Deferral == nil && p.prerequisites.kindChanges(t) {
 				c = c.deferred(&Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
@@ -98,17 +93,22 @@ func (p *planning) decideBy(ctx context.Context, t *target, s observation, rules
 	return Change{}, err
 }
 
-// lookAgain collects the facts about a target again, after a pause, as others write it.
-func (p *planning) lookAgain(ctx context.Context, t *target, before *facts) (*facts, error) {
-	if before.full == nil {
-		t.progress.wasAbsent = before.absent
-	}
-	pauseAfterRace(ctx, before.attempts+1)
-	s, err := p.observer.read(ctx, t)
-	if err != nil {
-		return before, err
-	}
-	return p.factsOf(ctx, t, s, before.attempts+1)
+// lookAgain is the error of rules that need to know what the object is now, because it has changed while it was decided about: all facts
+// are collected again, after a pause, as others write it.
+func (p *planning) lookAgain(t *target, f *facts) error {
+	return &unknownError{func(ctx context.Context) error {
+		if f.full == nil {
+			t.progress.wasAbsent = f.absent
+		}
+		pauseAfterRace(ctx, f.attempts+1)
+		s, err := p.observer.read(ctx, t)
+		if err != nil {
+			return err
+		}
+		again, err := p.factsOf(ctx, t, s, f.attempts+1)
+		*f = *again
+		return err
+	}}
 }
 
 // note keeps of a decision what later ones about the target depend on.

@@ -219,7 +219,7 @@ func (p *planning) unobserved(t *target, f *facts) error {
 	if f.attempts == maxAttempts {
 		return rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
-	return errLookAgain
+	return p.lookAgain(t, f)
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan.
@@ -254,9 +254,9 @@ func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Chan
 		}
 	case decide.AskForSchema:
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
-		return Change{}, errLookAgain
+		return Change{}, p.lookAgain(t, f)
 	case decide.ReadAgain:
-		return Change{}, errLookAgain
+		return Change{}, p.lookAgain(t, f)
 	case decide.Fail:
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:

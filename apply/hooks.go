@@ -89,8 +89,8 @@ func (a *Applier) prepareHook(ctx context.Context, doing string, m kube.Manifest
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(p.resolver.rejected) > 0 {
-		return nil, nil, objectError(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, doing, p.resolver.rejected[0].Err)
+	if len(p.rejected) > 0 {
+		return nil, nil, objectError(&target{id: p.rejected[0].ID, source: m.Source, obj: m.Object}, doing, p.rejected[0].Err)
 	}
 	if len(p.hooks) != 1 {
 		return nil, nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(p.hooks))
@@ -242,7 +242,7 @@ func (p *planning) tryHook(t *target, f *facts, c Change) (Change, error) {
 	case !exists:
 		return p.decideRefused(t, f, c, said.refusal)
 	}
-	return c, errLookAgain
+	return c, p.lookAgain(t, f)
 }
 
 // decideTriedHook decides about a hook by the answer to its dry run.

@@ -73,9 +73,9 @@ func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error)
 // addHooks adds the objects that hooks have created. One with a generated name can't be
 // found again.
 func (i *Inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
-	rejected := i.p.resolver.rejected
+	rejected := i.p.rejected
 	hooks, err := i.p.resolver.resolve(ctx, ran, false)
-	i.p.resolver.rejected = rejected // rejected hooks are ignored
+	i.p.rejected = rejected // rejected hooks are ignored
 	for _, t := range hooks {
 		if t.id.Name != "" && !i.ofHooks[t.id] && i.p.targetsByID[t.id] == nil {
 			i.ofHooks[t.id] = true
@@ -87,7 +87,7 @@ func (i *Inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
 
 // Rejected returns the objects that can't be read, usually because their kind isn't
 // served.
-func (i *Inspection) Rejected() []Rejection { return i.p.resolver.rejected }
+func (i *Inspection) Rejected() []Rejection { return i.p.rejected }
 
 // Warnings are, once all objects are inspected, those that belong to no object or are still true.
 func (i *Inspection) Warnings() []Warning {

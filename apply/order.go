@@ -35,14 +35,13 @@ type Wave struct {
 
 // releaseOrder is the order of a release's objects.
 type releaseOrder struct {
-	p        *planning
-	targets  []*target
-	nodes    []ordering.Node // of the same index
-	index    map[kube.ID]int // of the targets
-	rejected []Rejection
+	p       *planning
+	targets []*target
+	nodes   []ordering.Node // of the same index
+	index   map[kube.ID]int // of the targets
 }
 
-// order computes which objects wait for which. Invalid dependencies are in rejected.
+// order computes which objects wait for which. Those with invalid dependencies are rejected.
 func (p *planning) order(ctx context.Context) (*releaseOrder, error) {
 	mains := p.mains
 	o := &releaseOrder{p: p, targets: mains, nodes: make([]ordering.Node, len(mains)), index: map[kube.ID]int{}}
@@ -70,7 +69,7 @@ func (p *planning) order(ctx context.Context) (*releaseOrder, error) {
 }
 
 func (o *releaseOrder) reject(t *target, text, what string) {
-	o.rejected = append(o.rejected, *t.reject(&InvalidError{Text: text, Advice: what}))
+	o.p.rejected = append(o.p.rejected, *t.reject(&InvalidError{Text: text, Advice: what}))
 }
 
 // readConstraints reads the order annotations of one object.

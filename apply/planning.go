@@ -47,6 +47,7 @@ type planning struct {
 	exclusive     memo[kube.ID, *unstructured.Unstructured] // volume claims that others may have made
 	permissions   *permissions
 	warnings      *warnings
+	rejected      []Rejection         // what can't be applied as the chart has it
 	settled       map[kube.ID]*Change // what this run has carried out, when a plan is made again; else nil
 	ours          map[kube.ID]bool    // what the plan had as the release's that is made again
 	letGoBy       func() time.Time    // until when finalizers of others are waited for: soon after the first call
@@ -86,12 +87,11 @@ func (a *Applier) makePlan(ctx context.Context, req Request, settled map[kube.ID
 	if err != nil {
 		return nil, err
 	}
-	rejections, err := p.gate(ctx, order, slices.Concat(p.crds, p.mains, p.hooks), orphans)
-	if err != nil {
+	if err := p.gate(ctx, order, slices.Concat(p.crds, p.mains, p.hooks), orphans); err != nil {
 		return nil, err
 	}
-	if rejections = slices.Concat(p.resolver.rejected, order.rejected, rejections); len(rejections) > 0 {
-		return nil, &RejectedError{Rejections: sorted(rejections), HooksFirst: len(p.prerequisites.hooks) > 0}
+	if len(p.rejected) > 0 {
+		return nil, &RejectedError{Rejections: sorted(p.rejected), HooksFirst: len(p.prerequisites.hooks) > 0}
 	}
 	if err := p.takeAccess(ctx, order, orphans); err != nil {
 		return nil, err
@@ -194,8 +194,7 @@ func (p *planning) target(id kube.ID) *target {
 	return nil
 }
 
-// prepare resolves the objects of a request. Those that can't be resolved are in
-// resolver.rejected.
+// prepare resolves the objects of a request.
 func (a *Applier) prepare(ctx context.Context, req Request) (*planning, error) {
 	p, err := a.begin(ctx, req, nil)
 	if err != nil {
@@ -281,7 +280,7 @@ func (p *planning) resolveTemplates(ctx context.Context, ahead bool) error {
 			object.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
 		}
 	}
-	p.resolver.rejected = append(p.resolver.rejected, duplicateObjects(slices.Concat(p.crds, p.mains, p.hooks))...)
+	p.rejectDuplicates(slices.Concat(p.crds, p.mains, p.hooks))
 	return errors.Join(ofMains, ofFirst, ofHooks)
 }
 
@@ -384,7 +383,7 @@ func (p *planning) prefetch(ctx context.Context) error {
 // gate lets pass what may be different when the object's turn comes: what is refused because of how something is that the
 // release changes or drops first, what hooks may mend that run first, and, unless the gate is strict, what the server
 // rejects, with a warning. Such objects are decided about again. Other rejections, such as of ownership, remain.
-func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*target, orphans []Change) (out []Rejection, _ error) {
+func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*target, orphans []Change) error {
 	admission := sync.OnceValue(func() *admission { return p.newAdmission(orphans) })
 	for i, t := range targets {
 		err := t.rejectedOrDenied()
@@ -403,7 +402,7 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 			stays, errOfStaying := p.stayBehind(ctx, t, err)
 			switch {
 			case errOfStaying != nil:
-				return nil, errOfStaying
+				return errOfStaying
 			case stays:
 			case p.a.opts.Gate != GateStrict && errors.As(err, &refusal):
 				what := "this"
@@ -413,11 +412,11 @@ func (p *planning) gate(ctx context.Context, order *releaseOrder, targets []*tar
 				p.warnings.add(t.id, t.source, "the server would reject %s: %s", what, err)
 				p.letPass(t, &Deferral{Reason: err.Error()})
 			default:
-				out = append(out, *t.reject(err))
+				p.rejected = append(p.rejected, *t.reject(err))
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // letPass defers the decision about a target that was rejected.

@@ -85,20 +85,19 @@ func (t *target) reject(err error) *Rejection {
 // A resolver turns manifests into targets.
 type resolver struct {
 	p                     *planning
-	unlistedGroupVersions []string    // that the API server can't list
-	refreshKinds          sync.Once   // refreshes the list of kinds once
-	rejected              []Rejection // manifests that can't be resolved
-	objectsComeFirst      bool        // the manifests are of hooks whose turn comes when all objects are there
+	unlistedGroupVersions []string  // that the API server can't list
+	refreshKinds          sync.Once // refreshes the list of kinds once
+	objectsComeFirst      bool      // the manifests are of hooks whose turn comes when all objects are there
 }
 
 // resolve returns the targets of manifests: kinds are found and namespaces filled in.
-// Invalid manifests are in rejected.
+// Invalid manifests are rejected.
 func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromCRDs bool) ([]*target, error) {
 	var out []*target
 	for _, m := range manifests {
 		t, err := r.newTarget(ctx, m, fromCRDs)
 		if rejected, ok := errors.AsType[*Rejection](err); ok {
-			r.rejected = append(r.rejected, *rejected)
+			r.p.rejected = append(r.p.rejected, *rejected)
 		} else if err != nil {
 			return nil, err
 		} else {
@@ -274,12 +273,11 @@ func (r *resolver) hash(t *target) string {
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
-// duplicateObjects finds objects that are in the release more than once: applied in
+// rejectDuplicates rejects objects that are in the release more than once: applied in
 // turn, the second would remove the fields of the first. A hook may have the name of another one,
 // whose object is deleted before its turn.
-func duplicateObjects(targets []*target) []Rejection {
+func (p *planning) rejectDuplicates(targets []*target) {
 	seen := map[kube.ID]*target{}
-	var bad []Rejection
 	for _, t := range targets {
 		first, ok := seen[t.id]
 		if !ok || t.id.Name == "" || t.isHook {
@@ -290,9 +288,8 @@ func duplicateObjects(targets []*target) []Rejection {
 		if first.source != "" && first.source != t.source {
 			text += ", here and in " + first.source
 		}
-		bad = append(bad, *t.reject(&InvalidError{Text: text, Advice: "keep one of the two"}))
+		p.rejected = append(p.rejected, *t.reject(&InvalidError{Text: text, Advice: "keep one of the two"}))
 	}
-	return bad
 }
 
 // kindsNamedBy are the kinds that a reference may mean.

@@ -34,7 +34,7 @@ func (p *planning) decideUpdate(t *target, f *facts, claim decide.Decision) (Cha
 	case err != nil:
 		return Change{}, err
 	case known.live == nil:
-		return Change{}, errLookAgain
+		return Change{}, p.lookAgain(t, f)
 	case known.deferral != nil:
 		return p.updateLater(t, f, known.deferral), nil
 	}
@@ -278,7 +278,7 @@ func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (Change
 		// A dry run returns the version that it started from. Another version means that
 		// a controller has written the object since we read it; its changes must not
 		// count as the chart's.
-		return Change{}, errLookAgain
+		return Change{}, u.p.lookAgain(u.t, u.facts)
 	}
 	diff, err := u.differences(result)
 	if err != nil {
