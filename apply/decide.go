@@ -224,51 +224,43 @@ func (p *planning) unobserved(t *target, f *facts) error {
 
 // decideRefused decides what a refusal of a dry run means for the plan.
 func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Change, error) {
-	said := verify.Read(err)
-	refusal := decide.Refusal{
-		ID: t.id, Err: err,
-		UnconvertedKind: t.failsConversion(said),
-		ChangingKind:    p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err),
-		ComesLater: slices.ContainsFunc(t.needs(), func(id kube.ID) bool {
-			return said.LacksObject(id.Name) && (t.isHook || p.targetsByID[id] != nil)
-		}),
-		BuiltinSchema: !t.isHook && p.schemas.isBuiltin(t.mapping.GVK),
-		MayReadAgain:  !t.isHook && c.Live != nil && f.attempts < maxAttempts,
-	}
-	switch refusal.Next() {
-	case decide.LeaveUnverified:
+	said, missing, explained := verify.Read(err), verify.MissingPermission(err, t.id.Namespace), verify.AsServerError(t.obj, err)
+	comesLater := slices.ContainsFunc(t.needs(), func(id kube.ID) bool {
+		return said.LacksObject(id.Name) && (t.isHook || p.targetsByID[id] != nil)
+	})
+	mayReadAgain := !t.isHook && c.Live != nil && f.attempts < maxAttempts
+	switch {
+	case said.Detail == verify.NoDryRun: // the real request may be fine
 		c.Unverified = "an admission webhook doesn't support dry runs"
-		switch explained := verify.AsServerError(t.obj, err).Error(); {
-		case refusal.ComesLater:
-			c.Unverified = "it needs something that comes with this release: " + explained
-		case !t.isHook:
-			c.Unverified += ": " + explained
+		if !t.isHook {
+			c.Unverified += ": " + explained.Error()
 		}
-	case decide.EstimateLocally:
-		c = p.permissions.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace))
-	case decide.AwaitConverter:
+	case missing != nil:
+		c = p.permissions.markEstimated(t, c, missing)
+	case t.failsConversion(said):
 		c = c.deferred(t.conversionDeferral())
-	case decide.AwaitKind: // decideBy defers an object; a hook's own turn tells
+	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err): // decideBy defers an object; a hook's own turn tells
 		if t.isHook {
 			c = c.deferred(&Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
 		}
-	case decide.AskForSchema:
+	case comesLater:
+		c.Unverified = "it needs something that comes with this release: " + explained.Error()
+	case mayReadAgain && (verify.IsVanished(err, t.id) || kube.IsConflict(err)): // a Job is gone by its TTL, or a controller has written the status
+		return Change{}, p.lookAgain(t, f)
+	case !t.isHook && said.Detail == verify.UnknownField && p.schemas.isBuiltin(t.mapping.GVK): // our schema is of a newer Kubernetes
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return Change{}, p.lookAgain(t, f)
-	case decide.ReadAgain:
-		return Change{}, p.lookAgain(t, f)
-	case decide.Fail:
+	case !errors.As(err, new(apierrors.APIStatus)):
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
 		holder, unknown := f.holder.get(p.holderOf(t, err))
 		if unknown != nil {
 			return Change{}, unknown
 		}
-		refused := verify.AsServerError(t.obj, err)
-		if known, ok := errors.AsType[*verify.ServerError](refused); ok {
+		if known, ok := errors.AsType[*verify.ServerError](explained); ok {
 			known.Holder = holder
 		}
-		rejected := t.reject(refused)
+		rejected := t.reject(explained)
 		rejected.ofCreation = c.Action == decide.Create
 		return Change{}, rejected
 	}

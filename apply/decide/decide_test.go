@@ -1,15 +1,12 @@
 package decide
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/ownership"
 	"deployer/apply/provenance"
@@ -316,52 +313,6 @@ func TestRecreation(t *testing.T) {
 	} {
 		if got := test.recreation.Permission(); got != test.expected {
 			t.Errorf("%s: %d, expected %d", name, got, test.expected)
-		}
-	}
-}
-
-// Each kind of answer has its reaction, in the words of the API server.
-func TestRefusal(t *testing.T) {
-	maps, namespaces := schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "namespaces"}
-	answer := func(code int32, reason metav1.StatusReason, text string) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: text}}
-	}
-	id := kube.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}
-	invalid := answer(422, metav1.StatusReasonInvalid, `ConfigMap "a" is invalid: data: Too long`)
-	network := errors.New("connection refused")
-	noDryRuns := answer(400, metav1.StatusReasonBadRequest, `admission webhook "x" does not support dry run`)
-	forbidden := answer(403, metav1.StatusReasonForbidden, `configmaps "a" is forbidden: User "u" cannot patch resource "configmaps" in API group "" in the namespace "n"`)
-	forbiddenOf129 := apierrors.NewForbidden(maps, "a", errors.New(""))
-	mistakeOf129 := apierrors.NewForbidden(maps, "a", errors.New(`RBAC: role.rbac.authorization.k8s.io "x" not found`))
-	policy := answer(403, metav1.StatusReasonForbidden, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' denied request`)
-	gone, noNamespace := apierrors.NewNotFound(maps, "a"), apierrors.NewNotFound(namespaces, "n")
-	modified := apierrors.NewConflict(maps, "a", errors.New("the object has been modified"))
-	unknownField := answer(500, "", "failed to create typed patch object: .spec.x: field not declared in schema")
-	for name, test := range map[string]struct {
-		refusal  Refusal
-		expected Reaction
-	}{
-		"the object is wrong":                {Refusal{ID: id, Err: invalid, MayReadAgain: true, BuiltinSchema: true}, Reject},
-		"an admission policy":                {Refusal{ID: id, Err: policy, MayReadAgain: true}, Reject},
-		"no answer":                          {Refusal{ID: id, Err: network, MayReadAgain: true, BuiltinSchema: true}, Fail},
-		"a webhook without dry runs":         {Refusal{ID: id, Err: noDryRuns, ChangingKind: true}, LeaveUnverified},
-		"no permission":                      {Refusal{ID: id, Err: forbidden, ChangingKind: true}, EstimateLocally},
-		"no permission, in 1.29":             {Refusal{ID: id, Err: forbiddenOf129}, EstimateLocally},
-		"no permission, and a mistake":       {Refusal{ID: id, Err: mistakeOf129}, EstimateLocally}, // in 1.29
-		"no converter":                       {Refusal{ID: id, Err: network, UnconvertedKind: true}, AwaitConverter},
-		"the old definition refuses":         {Refusal{ID: id, Err: invalid, ChangingKind: true}, AwaitKind},
-		"a ServiceAccount comes later":       {Refusal{ID: id, Err: policy, ComesLater: true}, LeaveUnverified},
-		"gone since it was read":             {Refusal{ID: id, Err: gone, MayReadAgain: true}, ReadAgain},
-		"gone again and again":               {Refusal{ID: id, Err: gone}, Reject}, // or something else is
-		"its namespace is missing":           {Refusal{ID: id, Err: noNamespace, MayReadAgain: true}, Reject},
-		"a Namespace that is gone":           {Refusal{ID: kube.ID{Kind: "Namespace", Name: "n"}, Err: noNamespace, MayReadAgain: true}, ReadAgain},
-		"written since it was read":          {Refusal{ID: id, Err: modified, MayReadAgain: true}, ReadAgain},
-		"written again and again":            {Refusal{ID: id, Err: modified}, Reject},
-		"unknown field, by our schema":       {Refusal{ID: id, Err: unknownField, BuiltinSchema: true}, AskForSchema},
-		"unknown field, by the server's own": {Refusal{ID: id, Err: unknownField}, Reject},
-	} {
-		if got := test.refusal.Next(); got != test.expected {
-			t.Errorf("%s: reaction %d, expected %d", name, got, test.expected)
 		}
 	}
 }
