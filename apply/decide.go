@@ -42,8 +42,8 @@ func (p *planning) decideObject(t *target, f *facts) (Change, error) {
 		return p.keepAsItIs(t, nil, f.desired, "there is no permission to read the definition; the API server has its kind", ""), nil
 	case d != nil:
 		return p.decideLater(t, f, d)
-	case f.deferral != nil:
-		return p.updateLater(t, f, f.deferral), nil
+	case f.unconverted:
+		return p.updateLater(t, f), nil
 	case f.full == nil:
 		return p.decideCreation(t, f)
 	case isDefinition && stays:
@@ -71,11 +71,11 @@ func (p *planning) decideLater(t *target, f *facts, d *Deferral) (Change, error)
 	return p.checkBefore(t, f, c.deferred(d))
 }
 
-// updateLater puts the decision about an object off that can't be read yet.
-func (p *planning) updateLater(t *target, f *facts, d *Deferral) Change {
+// updateLater puts the decision about an object off that nobody converts yet.
+func (p *planning) updateLater(t *target, f *facts) Change {
 	c := p.newChange(t, decide.Update)
 	c.Desired, c.Reason = f.desired, f.replacement.reason
-	return c.deferred(d)
+	return c.deferred(t.conversionDeferral())
 }
 
 // newCreation returns a change that creates an object, before the server is asked.

@@ -38,10 +38,9 @@ func (d *Deferral) waitsFor(id kube.ID) bool { return d != nil && slices.Contain
 
 // untilAdmitted returns the deferral of what the server may admit when other objects of the release are written or deleted.
 func (p *prerequisites) untilAdmitted(until []kube.ID, refusal error) *Deferral {
-	p.expect(until...)
+	p.note(until, func(o *prerequisite) { o.isExpected, o.isMissing, o.bySucceeding = true, true, true })
 	names := make([]string, len(until))
 	for i, id := range until {
-		p.whenCarriedOut.Store(id, true)
 		names[i] = id.String()
 	}
 	return &Deferral{Reason: fmt.Sprintf("checked again after %s: %s", strings.Join(names, ", "), refusal), Until: until, admission: true}
@@ -49,7 +48,7 @@ func (p *prerequisites) untilAdmitted(until []kube.ID, refusal error) *Deferral 
 
 // carriedOut notes that a change was carried out.
 func (p *prerequisites) carriedOut(id kube.ID) {
-	if _, waitedFor := p.whenCarriedOut.Load(id); waitedFor {
+	if p.of(id).bySucceeding {
 		p.markPresent(id)
 	}
 }
@@ -67,16 +66,60 @@ func (d *Deferral) with(id kube.ID, reason string) *Deferral {
 
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
-	present           sync.Map  // whether each is present, by kube.ID; has only objects that others wait for
-	absentWhenPlanned sync.Map  // by kube.ID, those that didn't exist when the plan was made
-	whenCarriedOut    sync.Map  // by kube.ID, those that are there for others as soon as they are carried out
-	hooks             []kube.ID // that run before the first object is changed, and haven't run yet
+	mu    sync.Mutex
+	table map[kube.ID]prerequisite
+	hooks []kube.ID // that run before the first object is changed, and haven't run yet
 }
 
-// expectHook notes that a hook runs before the first object is changed.
-func (p *prerequisites) expectHook(id kube.ID) {
-	p.hooks = append(p.hooks, id)
-	p.expect(id)
+// A prerequisite is what is known of one of them. The zero value is of an object that nobody waits for.
+type prerequisite struct {
+	isExpected   bool // even if it is present by now
+	isMissing    bool // it isn't present yet
+	isNew        bool // it didn't exist when the plan was made
+	bySucceeding bool // it is there for others as soon as it is carried out
+}
+
+func (p *prerequisites) of(id kube.ID) prerequisite {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.table[id]
+}
+
+// note notes something of objects.
+func (p *prerequisites) note(ids []kube.ID, what func(*prerequisite)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		known := p.table[id]
+		what(&known)
+		p.table[id] = known
+	}
+}
+
+// expect notes that objects are still to come.
+func (p *prerequisites) expect(ids ...kube.ID) {
+	p.note(ids, func(o *prerequisite) { o.isExpected, o.isMissing = true, true })
+}
+
+// expectNew notes that objects are still to come and don't exist before that.
+func (p *prerequisites) expectNew(ids ...kube.ID) {
+	p.note(ids, func(o *prerequisite) { o.isExpected, o.isMissing, o.isNew = true, true, true })
+}
+
+// markPresent notes that objects are present.
+func (p *prerequisites) markPresent(ids ...kube.ID) {
+	p.note(ids, func(o *prerequisite) { o.isMissing = false })
+}
+
+// anyMissing reports whether any of the objects is expected and not yet present.
+func (p *prerequisites) anyMissing(ids ...kube.ID) bool {
+	return slices.ContainsFunc(ids, func(id kube.ID) bool { return p.of(id).isMissing })
+}
+
+// isNew reports whether a target can't have existed when the plan was made, because its kind or its
+// namespace didn't.
+func (p *prerequisites) isNew(t *target) bool {
+	return p.of(t.definition()).isNew || p.of(namespaceID(t.id.Namespace)).isNew // there is no namespace without a name
 }
 
 // mayBeMendedByHooks reports whether a rejection may be none any more when the hooks have run that run first: of an
@@ -103,47 +146,11 @@ func (p *prerequisites) untilHooksRan(why string) *Deferral {
 	return &Deferral{Reason: "hooks run first: " + why, Until: p.hooks}
 }
 
-// expect notes that objects are still to come.
-func (p *prerequisites) expect(ids ...kube.ID) {
-	for _, id := range ids {
-		p.present.Store(id, false)
-	}
-}
-
 // expectKind notes that a kind isn't served yet, and returns the definition that it would have.
 func (p *prerequisites) expectKind(m kube.Mapping) kube.ID {
 	crd := definition.ID(m.Resource.GroupResource())
 	p.expect(crd)
 	return crd
-}
-
-// expectNew notes that objects are still to come and don't exist before that.
-func (p *prerequisites) expectNew(ids ...kube.ID) {
-	p.expect(ids...)
-	for _, id := range ids {
-		p.absentWhenPlanned.Store(id, true)
-	}
-}
-
-// markPresent notes that objects are present, if they are expected.
-func (p *prerequisites) markPresent(ids ...kube.ID) {
-	for _, id := range ids {
-		p.present.CompareAndSwap(id, false, true)
-	}
-}
-
-// anyMissing reports whether any of the objects is expected and not yet present.
-func (p *prerequisites) anyMissing(ids ...kube.ID) bool {
-	return slices.ContainsFunc(ids, func(id kube.ID) bool {
-		present, expected := p.present.Load(id)
-		return expected && present == false
-	})
-}
-
-// expected reports whether an object is expected, even if it is present by now.
-func (p *prerequisites) expected(id kube.ID) bool {
-	_, expected := p.present.Load(id)
-	return expected
 }
 
 func namespaceID(name string) kube.ID { return kube.ID{Kind: kube.NamespaceKind.Kind, Name: name} }
@@ -171,14 +178,6 @@ func (p *prerequisites) expectFrom(targets []*target) {
 			p.expect(t.id)
 		}
 	}
-}
-
-// isNew reports whether a target can't have existed when the plan was made, because its kind or its
-// namespace didn't.
-func (p *prerequisites) isNew(t *target) bool {
-	_, isNewKind := p.absentWhenPlanned.Load(t.definition())
-	_, inNewNamespace := p.absentWhenPlanned.Load(namespaceID(t.id.Namespace)) // there is none without a name
-	return isNewKind || inNewNamespace
 }
 
 // deferralOf says why the server can't be asked about a target; nil when it can.

@@ -139,7 +139,7 @@ func (d *definitions) isServed(ctx context.Context, t *target) bool {
 // even once it is applied, because discovery lags behind.
 func (d *definitions) servesVersion(ctx context.Context, t *target, apiVersion string) bool {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
-	if d.p.prerequisites.expected(t.definition()) {
+	if d.p.prerequisites.of(t.definition()).isExpected {
 		_, comes := d.kinds[gvk]
 		return comes
 	}

@@ -69,7 +69,7 @@ func changedByServer(conv managedfields.TypeConverter, desired, result *unstruct
 type updateFacts struct {
 	live          *compare.Live // nil: the schema wasn't the server's, and the decision begins again
 	isMisfit      bool          // the live object doesn't fit its schema
-	deferral      *Deferral     // why not all of it can be read yet; nil when it could be
+	unconverted   bool          // not all of it can be read yet: nobody converts it
 	declared      []predict.Declared
 	olderDeclared []predict.Declared                    // by older revisions, if somebody may have brought something back
 	views         map[string]*unstructured.Unstructured // of the object, by API version: see otherViews
@@ -137,7 +137,7 @@ func (p *planning) factsOfUpdate(t *target, f *facts) func(context.Context) (upd
 		if u.olderDeclared, err = p.declaredByOlder(ctx, t, f, u); err != nil {
 			return u, err
 		}
-		if u.views, u.deferral, err = p.otherViews(ctx, t, u.live); err != nil || u.deferral != nil {
+		if u.views, u.unconverted, err = p.otherViews(ctx, t, u.live); err != nil || u.unconverted {
 			return u, err
 		}
 		u.served = map[string]bool{}

@@ -21,8 +21,8 @@ type observation struct {
 	absent    bool  // certainly not there
 	forbidden bool  // the account may not read it
 	refusal   error // the API server's, where the whole object was to be read
-	// deferral says why it can't be read yet; nil when it could be.
-	deferral *Deferral
+	// unconverted says that it can't be read yet: nobody converts its kind.
+	unconverted bool
 }
 
 // sought is what to look for a target by. Objects of crds/ don't carry Helm's label.
@@ -98,7 +98,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	full, err := o.p.a.getWhile(o.p.warnings.withServerWarnings(ctx, t), t.mapping, t.id, t.isTransient)
 	switch {
 	case t.failsConversion(verify.Read(err)):
-		return observation{deferral: t.conversionDeferral()}, nil
+		return observation{unconverted: true}, nil
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true, refusal: err}, nil
 	case err != nil:

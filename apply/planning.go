@@ -217,7 +217,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		a:             a,
 		req:           req,
 		targetsByID:   map[kube.ID]*target{},
-		prerequisites: &prerequisites{},
+		prerequisites: &prerequisites{table: map[kube.ID]prerequisite{}},
 		warnings:      &warnings{},
 		settled:       settled,
 		letGoBy:       sync.OnceValue(func() time.Time { return time.Now().Add(finalizerPatience) }),
@@ -225,8 +225,9 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 	if !p.isAgain() {
 		p.prerequisites.expectNew(namespaceIDs(req.NewNamespaces)...)
 		for _, m := range req.Hooks[:req.PreHooks] {
-			p.prerequisites.expectHook(kube.IDOf(m.Object))
+			p.prerequisites.hooks = append(p.prerequisites.hooks, kube.IDOf(m.Object))
 		}
+		p.prerequisites.expect(p.prerequisites.hooks...)
 	}
 	p.resolver, p.definitions = &resolver{p: p, unlistedGroupVersions: server.Unavailable}, newDefinitions(p, slices.Concat(applied, req.Objects))
 	p.finder, p.observer, p.autoscalers = &finder{a: a}, &observer{p: p}, &autoscalers{p: p}

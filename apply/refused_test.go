@@ -72,7 +72,7 @@ func TestRefusal(t *testing.T) {
 		obj.SetNamespace("n")
 		tt := &target{id: kube.IDOf(obj), obj: obj, mapping: kube.Mapping{GVK: obj.GroupVersionKind(), Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespaced: true}}
 		a := New(nil, provenance.Owner{}, Options{})
-		p := &planning{a: a, targetsByID: map[kube.ID]*target{}, prerequisites: &prerequisites{}, permissions: &permissions{a: a}, schemas: &schemas{distrusted: map[schema.GroupVersion]bool{}}}
+		p := &planning{a: a, targetsByID: map[kube.ID]*target{}, prerequisites: &prerequisites{table: map[kube.ID]prerequisite{}}, permissions: &permissions{a: a}, schemas: &schemas{distrusted: map[schema.GroupVersion]bool{}}}
 		f := &facts{holder: answer[string]{isKnown: true}}
 		c.given(p, tt, f)
 		got, wasBuiltin := "", p.schemas.isBuiltin(tt.mapping.GVK)

@@ -35,8 +35,8 @@ func (p *planning) decideUpdate(t *target, f *facts, claim decide.Decision) (Cha
 		return Change{}, err
 	case known.live == nil:
 		return Change{}, p.lookAgain(t, f)
-	case known.deferral != nil:
-		return p.updateLater(t, f, known.deferral), nil
+	case known.unconverted:
+		return p.updateLater(t, f), nil
 	}
 	u := &updateDecision{
 		p: p, t: t, facts: f, known: known, rules: rules, replacement: p.replacementOf(t, f, known),

@@ -31,9 +31,8 @@ import (
 // otherViews reads a live object in the API versions in which managers own more of it than metadata, and returns it as it
 // is in those in which it isn't the same.
 //
-// The deferral is that of an object that can't be read so before its converter, which comes with the release, answers.
-func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live) (map[string]*unstructured.Unstructured, *Deferral, error) {
-	var out map[string]*unstructured.Unstructured
+// unconverted says that it can't be read so before its converter, which comes with the release, answers.
+func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live) (out map[string]*unstructured.Unstructured, unconverted bool, err error) {
 	looked := map[string]bool{live.Object.GetAPIVersion(): true}
 	for _, e := range live.Entries {
 		if looked[e.APIVersion] || e.Subresource != "" || ownership.WithoutMetadataAndStatus(e.Set).Empty() {
@@ -45,14 +44,14 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 			continue // it isn't served any more
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, false, err
 		}
 		view, err := p.a.getWhile(ctx, m, t.id, t.isTransient)
 		switch {
 		case t.failsConversion(verify.Read(err)):
-			return nil, t.conversionDeferral(), nil
+			return nil, true, nil
 		case err != nil:
-			return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
+			return nil, false, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
 		}
 		if view != nil && !compare.SameContent(versionless(view), versionless(live.Object)) {
 			p.a.opts.Hidden.AddObject(view)
@@ -62,7 +61,7 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 			out[e.APIVersion] = view
 		}
 	}
-	return out, nil, nil
+	return out, false, nil
 }
 
 // versionless is an object without its version and its status.
