@@ -22,18 +22,12 @@ import (
 // cluster. The error is like that of Plan, but late.
 func (a *Applier) PlanAgain(ctx context.Context, req Request, plan *Plan, done int) error {
 	settled := map[kube.ID]*Change{}
-	settle := func(changes []Change) {
-		for i := range changes {
-			settled[changes[i].ID] = &changes[i]
+	for _, list := range plan.lists() {
+		for i := range list {
+			if list[i].IsDone {
+				settled[list[i].ID] = &list[i]
+			}
 		}
-	}
-	settle(plan.CRDs)
-	for _, wave := range plan.Waves[:done] {
-		settle(wave.PruneFirst)
-		settle(wave.Changes)
-	}
-	if done > 0 {
-		settle(plan.PruneFirst)
 	}
 	a.cluster.ForgetKinds()
 	again, err := a.makePlan(ctx, req, settled, a.planning.oursAfter(plan, done))

@@ -62,6 +62,8 @@ type Change struct {
 	// nil for a change that is decided.
 	Deferral *Deferral
 
+	// IsDone says that the change was carried out, or that there was nothing to do. Run and Prune set it.
+	IsDone bool
 	// Warning is about how the change was carried out; Run sets it, and Plan where an object stays ahead.
 	Warning string
 

@@ -104,7 +104,8 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 				d.outcomes[done.ID] = nil // it stays, so there is nothing to wait for
 				*d.changes[done.ID] = done
 			default:
-				d.changes[done.ID].Live = done.Live // another one, if somebody has recreated it since the plan
+				planned := d.changes[done.ID]
+				planned.Live, planned.IsDone = done.Live, done.IsDone // Live is another one if somebody has recreated it since the plan
 			}
 		}
 	}

@@ -90,7 +90,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 		if fromCRDs || done.Contribution != nil {
 			done.Contribution = done.contributionAfter(planned)
 		}
-		done.writes, done.orphan, done.Predicted = nil, nil, nil
+		done.writes, done.orphan, done.Predicted, done.IsDone = nil, nil, nil, true
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done

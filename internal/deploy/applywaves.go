@@ -61,11 +61,15 @@ func (r *run) applyWaves(ctx context.Context, done int) error {
 
 // awaitDependencies tracks the objects that the next wave waits for.
 func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency) error {
+	applied := map[kube.ID]*apply.Change{}
+	for _, c := range r.appliedInOrder() {
+		applied[c.ID] = c
+	}
 	var done []*apply.Change
 	var outside []track.Target
 	for _, need := range needs {
 		if !need.Outside {
-			if c := r.journal.applied[need.ID]; c != nil && !r.wasAwaited[need.ID] {
+			if c := applied[need.ID]; c != nil && !r.wasAwaited[need.ID] {
 				done = append(done, c)
 			}
 			continue
@@ -87,10 +91,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 
 // isReadyWhenApplied reports whether an object is ready as soon as it is applied: it has neither a status
 // nor a rule.
-func (r *run) isReadyWhenApplied(id kube.ID) bool {
-	c := r.journal.applied[id]
-	return c != nil && c.Applied != nil && r.tracker.ReadyWhenPresent(c.Applied)
-}
+func (r *run) isReadyWhenApplied(c *apply.Change) bool { return r.tracker.ReadyWhenPresent(c.Applied) }
 
 // patience is how long an object has to lack something before what the chart dropped goes for it: much of that passes by itself.
 const patience = 5 * time.Second
@@ -219,7 +220,7 @@ func (r *run) lookOnceMore(ctx context.Context) error {
 		for i := range r.op.Plan.Waves {
 			wave := &r.op.Plan.Waves[i]
 			isGone := func(c apply.Change) bool { return slices.Contains(gone, c.ID) }
-			wave.Changes = slices.DeleteFunc(slices.Clone(wave.Changes), isGone) // the journal points at what was carried out
+			wave.Changes = slices.DeleteFunc(slices.Clone(wave.Changes), isGone) // who was told of them may keep them
 		}
 		err = r.inSequence(ctx,
 			func() error { return r.planAgain(ctx, done) },

@@ -23,7 +23,7 @@ import (
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, onEvent EventHandler) (*release.Record, error) {
 	applier := cmp.Or(op.applier, d.newApplier(op))
 	op.history, op.applier = nil, nil // the records and objects of thousands of objects take megabytes
-	journal := &journalWriter{op: op, lock: lock, applied: map[kube.ID]*apply.Change{}, adoptions: map[string]*release.Adoption{}}
+	journal := &journalWriter{op: op, lock: lock, adoptions: map[string]*release.Adoption{}}
 	applier.OnAdoption = journal.recordAdoption
 	tracking := d.Settings.Track
 	tracking.Declares = op.Plan.Declares // also what isn't tracked
@@ -157,7 +157,6 @@ func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Chang
 // reportApplied returns what is called for each change of a step that was carried out.
 func (r *run) reportApplied(step Step) func(*apply.Change) {
 	return func(c *apply.Change) {
-		r.journal.applied[c.ID] = c
 		r.tell(Applied, Event{Step: step, Change: c})
 		if c.Warning != "" {
 			r.warn(c.ID.String() + ": " + c.Warning)

@@ -18,8 +18,6 @@ type journalWriter struct {
 	op   *Operation
 	lock *release.Lock
 
-	applied map[kube.ID]*apply.Change // changes that were carried out
-
 	mu        sync.Mutex                   // guards the journal and adoptions while objects are applied side by side
 	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
 }
@@ -37,12 +35,8 @@ func (j *journalWriter) update(hasEnded bool) {
 	journal.Revisit = nil
 	for c := range j.op.Plan.Changes() {
 		key := apply.Key(c.ID)
-		now, carriedOut := j.applied[c.ID]
-		if carriedOut {
-			c = *now
-		}
-		state, known := j.objectState(c, carriedOut)
-		if carriedOut {
+		state, known := j.objectState(c)
+		if c.IsDone {
 			if fingerprint := c.RecordedFingerprint(); fingerprint.Hash != "" {
 				state.UID, state.Fingerprint, known = fingerprint.UID, fingerprint.Hash, true
 			}
@@ -60,23 +54,23 @@ func (j *journalWriter) update(hasEnded bool) {
 
 // objectState returns the journal's entry of an object that was or will be changed; false
 // when it gets none.
-func (j *journalWriter) objectState(c apply.Change, carriedOut bool) (release.ObjectState, bool) {
+func (j *journalWriter) objectState(c apply.Change) (release.ObjectState, bool) {
 	var state release.ObjectState
 	known := false
 	switch {
-	case carriedOut && c.Applied != nil:
+	case c.IsDone && c.Applied != nil:
 		state.UID, known = string(c.Applied.GetUID()), true
-	case carriedOut && (c.Action == decide.Delete || c.Action == decide.GiveBack):
+	case c.IsDone && (c.Action == decide.Delete || c.Action == decide.GiveBack):
 		return state, false // the release doesn't have it any more
-	case !carriedOut:
+	case !c.IsDone:
 		known = c.Action != decide.Unchanged && c.Action != decide.Keep
 	}
-	state.Created = carriedOut && (c.Action == decide.Create || c.Action == decide.Recreate)
+	state.Created = c.IsDone && (c.Action == decide.Create || c.Action == decide.Recreate)
 	if p := c.Provenance; p != nil {
 		state.Created = state.Created || p.Created
 		state.Adopted = j.adoptionOf(p)
 	}
-	if adoption := j.adoptions[apply.Key(c.ID)]; adoption != nil && !carriedOut {
+	if adoption := j.adoptions[apply.Key(c.ID)]; adoption != nil && !c.IsDone {
 		state.Adopted = adoption // the run has found it to be another owner's, and may have written it
 	}
 	return state, known || state.Adopted != nil || state.Created

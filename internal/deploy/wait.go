@@ -20,8 +20,8 @@ func (r *run) waitUntilReady(ctx context.Context) error {
 
 // skipsFinalWait reports whether an object isn't waited for. A Job that others have waited
 // for has ended, and may have been deleted since.
-func (r *run) skipsFinalWait(id kube.ID) bool {
-	return isJob(id) && (!r.d.Settings.WaitJobs || r.wasAwaited[id])
+func (r *run) skipsFinalWait(c *apply.Change) bool {
+	return isJob(c.ID) && (!r.d.Settings.WaitJobs || r.wasAwaited[c.ID])
 }
 
 // appliedInOrder lists what was applied, in the order of the plan.
@@ -29,8 +29,8 @@ func (r *run) appliedInOrder() []*apply.Change {
 	var out []*apply.Change
 	for _, wave := range r.op.Plan.Waves {
 		for i := range wave.Changes {
-			if done := r.journal.applied[wave.Changes[i].ID]; done != nil {
-				out = append(out, done)
+			if c := &wave.Changes[i]; c.IsDone {
+				out = append(out, c)
 			}
 		}
 	}
@@ -64,10 +64,10 @@ func (r *run) track(ctx context.Context, targets []track.Target, note func(track
 }
 
 // trackTargets returns the targets to track for changes, except those for which skip returns true.
-func (r *run) trackTargets(changes []*apply.Change, skip func(kube.ID) bool) []track.Target {
+func (r *run) trackTargets(changes []*apply.Change, skip func(*apply.Change) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
-		if c.Applied == nil || skip(c.ID) {
+		if c.Applied == nil || skip(c) {
 			continue
 		}
 		if isLeaving := c.Applied.GetDeletionTimestamp() != nil; isLeaving && (c.Action == decide.Unchanged || c.Warning != "" || r.d.Settings.Track.ReadyWhenPresent(c.Applied)) {
