@@ -272,7 +272,7 @@ func (r *changeRun) redecide(ctx context.Context, c Change, sent bool) (Change, 
 // decideNow decides again about a change whose turn has come.
 func (r *changeRun) decideNow(ctx context.Context, c Change) (Change, error) {
 	if r.t == nil {
-		return r.p.redecideOrphan(ctx, c)
+		return r.p.pruner.redecideOrphan(ctx, c)
 	}
 	r.t.markPrerequisitesPresent(r.p.prerequisites)
 	if err := r.p.resolver.refresh(ctx, r.t); err != nil {
@@ -285,7 +285,7 @@ func (r *changeRun) decideNow(ctx context.Context, c Change) (Change, error) {
 }
 
 // redecideOrphan decides again about an orphan that has changed since it was decided.
-func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error) {
+func (p *pruner) redecideOrphan(ctx context.Context, c Change) (Change, error) {
 	meta, err := p.a.getMeta(ctx, p.mappingOf(ctx, c), c.ID)
 	if err != nil {
 		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
@@ -299,7 +299,7 @@ func (p *planning) redecideOrphan(ctx context.Context, c Change) (Change, error)
 
 // decideOrphanNow decides again about an orphan by what has its name now. What was made without ownership since the plan is
 // somebody's own.
-func (p *planning) decideOrphanNow(ctx context.Context, c Change, meta *metav1.PartialObjectMetadata) Change {
+func (p *pruner) decideOrphanNow(ctx context.Context, c Change, meta *metav1.PartialObjectMetadata) Change {
 	o := *c.orphan
 	o.mapping, o.found = p.mappingOf(ctx, c), meta
 	o.OnRecord = o.OnRecord && meta.UID == c.Live.GetUID()

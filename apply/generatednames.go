@@ -45,7 +45,7 @@ const allGenerated = "*"
 
 // findGenerated replaces each orphan that stands for all objects of a generateName by those that
 // hooks of this release have made. Nothing is listed if there is no such orphan.
-func (p *planning) findGenerated(ctx context.Context, list []*orphan) ([]*orphan, error) {
+func (p *pruner) findGenerated(ctx context.Context, list []*orphan) ([]*orphan, error) {
 	var out []*orphan
 	isKnown := func(id kube.ID) bool {
 		return slices.ContainsFunc(slices.Concat(out, list), func(o *orphan) bool { return o.ID == id })
@@ -56,14 +56,15 @@ func (p *planning) findGenerated(ctx context.Context, list []*orphan) ([]*orphan
 			out = append(out, o)
 			continue
 		}
-		all, err := p.finder.listMetaPage(ctx, o.collection(), metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector})
+		at := collection{mapping: o.mapping, namespace: o.ID.Namespace}
+		all, err := p.finder.listMetaPage(ctx, at, metav1.ListOptions{LabelSelector: provenance.ManagedByHelmSelector})
 		if apierrors.IsForbidden(err) {
 			o.obstacle = obstacle{"there is no permission to list objects with generated names, so it is unknown what the hook has left", "list"}
 			out = append(out, o)
 			continue
 		}
 		if err != nil {
-			return nil, listError(o.collection(), err)
+			return nil, listError(at, err)
 		}
 		for i := range all.Items {
 			found, meta := *o, &all.Items[i]
@@ -78,7 +79,7 @@ func (p *planning) findGenerated(ctx context.Context, list []*orphan) ([]*orphan
 
 // isGeneratedByHook reports whether a hook of this release with a generateName has made an object. A copy that
 // somebody has made of such an object has a name of its own.
-func (p *planning) isGeneratedByHook(live metav1.Object, generateName string) bool {
+func (p *pruner) isGeneratedByHook(live metav1.Object, generateName string) bool {
 	_, ran := live.GetAnnotations()[annotation.HookRun.Name]
 	base := generatedBase(generateName)
 	return ran && provenance.OwnerOf(live) == p.a.owner && live.GetGenerateName() == generateName &&

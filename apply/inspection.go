@@ -219,9 +219,9 @@ type OrphanChange struct {
 
 // Orphans are the objects that other revisions have left. It is to be called after All.
 func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
-	changes, err := i.p.decideOrphans(ctx)
+	changes, err := i.p.pruner.decideOrphans(ctx)
 	if err == nil {
-		changes, err = i.p.inDeletionOrder(ctx, changes)
+		changes, err = i.p.pruner.inDeletionOrder(ctx, changes)
 	}
 	out := make([]OrphanChange, len(changes))
 	for n, c := range changes {

@@ -221,7 +221,7 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 // them. It reports whether that is possible. Objects that are deleted have their own order.
 func (o *releaseOrder) putAfter(t *target, until []kube.ID) bool {
 	if t.isHook || t.fromCRDs {
-		return t.isPostHook || slices.ContainsFunc(until, func(id kube.ID) bool { return o.p.runsBefore(id, t) })
+		return t.isPostHook || slices.ContainsFunc(until, func(id kube.ID) bool { return o.runsBefore(id, t) })
 	}
 	before := slices.Clone(o.nodes)
 	var edges []ordering.Edge
@@ -293,8 +293,8 @@ func leavesLess(c *Change) bool {
 }
 
 // runsBefore reports whether a hook that makes an object runs before another one.
-func (p *planning) runsBefore(id kube.ID, hook *target) bool {
-	return slices.ContainsFunc(p.hooks[:max(0, slices.Index(p.hooks, hook))], func(t *target) bool { return t.id == id })
+func (o *releaseOrder) runsBefore(id kube.ID, hook *target) bool {
+	return slices.ContainsFunc(o.p.hooks[:max(0, slices.Index(o.p.hooks, hook))], func(t *target) bool { return t.id == id })
 }
 
 // comesFirst reports whether an object may be written before all others when one of them waits for it. Workloads need

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/decide"
@@ -38,8 +39,15 @@ func newOrphan(id kube.ID, origin decide.Origin, last DeclaredObject) *orphan {
 	return &orphan{Orphan: decide.Orphan{ID: id, Origin: origin, Declared: last.Object, Revision: last.Revision, Status: last.Status}, source: last.Source}
 }
 
+// A pruner decides what becomes of the orphans of a release, and when they go.
+type pruner struct {
+	*planning
+	rules     decide.Pruning                            // set when orphans are decided about
+	exclusive memo[kube.ID, *unstructured.Unstructured] // volume claims that others may have made
+}
+
 // decideOrphans decides about everything earlier revisions may have left.
-func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
+func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	list, err := p.orphans(ctx)
 	if err != nil {
 		return nil, err
@@ -50,15 +58,15 @@ func (p *planning) decideOrphans(ctx context.Context) ([]Change, error) {
 	if err := p.observeOrphans(ctx, list); err != nil {
 		return nil, err
 	}
-	p.pruning = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
+	p.rules = decide.Pruning{Owner: p.a.owner, Uninstall: p.req.Uninstall, Undo: p.req.Undo, Kinds: p.a.opts.PruneKinds}
 	if !p.req.Uninstall && !p.a.opts.PartialDiscovery {
-		p.pruning.UnlistedGroupVersions = p.blockingGroupVersions(list)
+		p.rules.UnlistedGroupVersions = p.blockingGroupVersions(list)
 	}
 	uids := p.liveUIDs()
 	var out []Change
 	for _, o := range list {
 		switch {
-		case o.Origin == decide.FromKeptHook && (o.found == nil || p.pruning.LeftByHook(o.asFound())):
+		case o.Origin == decide.FromKeptHook && (o.found == nil || p.rules.LeftByHook(o.asFound())):
 			// A template hasn't made it for this release, or that is unknown.
 		case o.obstacle != (obstacle{}):
 			out = append(out, p.keepUnreadable(o))
@@ -91,7 +99,7 @@ func (o *orphan) asFound() decide.Orphan {
 
 // keepUnreadable keeps what can't be looked at. An uninstall needs to look at everything: its records
 // are deleted, and with them what says that the object was the release's.
-func (p *planning) keepUnreadable(o *orphan) Change {
+func (p *pruner) keepUnreadable(o *orphan) Change {
 	c := Change{ID: o.ID, Source: o.source, Action: decide.Keep, Reason: o.obstacle.reason, RevisitNextRelease: true, Provenance: p.history.provenance[o.ID], orphan: o}
 	if p.req.Uninstall {
 		c.Reason += "; the release stays until it is uninstalled again when this can be read"
@@ -104,7 +112,7 @@ func (p *planning) keepUnreadable(o *orphan) Change {
 
 // orphans returns the objects that revisions had or an earlier release kept, and that the
 // chart doesn't have.
-func (p *planning) orphans(ctx context.Context) ([]*orphan, error) {
+func (p *pruner) orphans(ctx context.Context) ([]*orphan, error) {
 	skipped, err := p.besidesTemplates(ctx)
 	if err != nil {
 		return nil, err
@@ -157,7 +165,7 @@ func (p *planning) orphans(ctx context.Context) ([]*orphan, error) {
 // besidesTemplates returns the objects that the chart has outside of its templates: in crds/, also
 // if those are skipped, and as hooks, also of those that don't run now. An object that was moved
 // there isn't deleted: a first install would have it too.
-func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
+func (p *pruner) besidesTemplates(ctx context.Context) (map[kube.ID]bool, error) {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.req.CRDs, p.req.Hooks, p.req.OtherHooks) {
 		if p.req.Uninstall && m.Object.GetName() == "" {
@@ -172,7 +180,7 @@ func (p *planning) besidesTemplates(ctx context.Context) (map[kube.ID]bool, erro
 
 // observeOrphans reads the metadata of orphans that nothing keeps from that. Those that a list doesn't have may exist
 // without Helm's label.
-func (p *planning) observeOrphans(ctx context.Context, list []*orphan) error {
+func (p *pruner) observeOrphans(ctx context.Context, list []*orphan) error {
 	known := make([]sought, len(list))
 	for i, o := range list {
 		known[i] = sought{id: o.ID, source: o.source}
@@ -189,13 +197,9 @@ func (p *planning) observeOrphans(ctx context.Context, list []*orphan) error {
 	return err
 }
 
-func (o *orphan) collection() collection {
-	return collection{mapping: o.mapping, namespace: o.ID.Namespace}
-}
-
 // blockingGroupVersions returns the API groups and versions that can't be listed, without those whose APIService
 // is removed with this release: the chart has been rendered for a cluster without them.
-func (p *planning) blockingGroupVersions(list []*orphan) []string {
+func (p *pruner) blockingGroupVersions(list []*orphan) []string {
 	leaving := map[string]bool{}
 	for _, o := range list {
 		if live := o.found; live != nil && o.ID.GroupKind() == kube.APIServiceKind {
@@ -209,7 +213,7 @@ func (p *planning) blockingGroupVersions(list []*orphan) []string {
 }
 
 // liveUIDs returns the UIDs of the live objects that the chart still has.
-func (p *planning) liveUIDs() map[types.UID]bool {
+func (p *pruner) liveUIDs() map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, t := range p.targetsByID {
 		if t.decided == nil {
@@ -223,11 +227,11 @@ func (p *planning) liveUIDs() map[types.UID]bool {
 }
 
 // decideOrphan decides whether the live object of an orphan may be deleted.
-func (p *planning) decideOrphan(o *orphan) Change {
+func (p *pruner) decideOrphan(o *orphan) Change {
 	meta, found := o.found, o.asFound()
 	o.found = nil // of thousands it takes megabytes
 	found.Provenance, found.NeededBy = p.history.provenance[o.ID], p.neededBy(o.ID)
-	d := p.pruning.DecideOrphan(found)
+	d := p.rules.DecideOrphan(found)
 	c := Change{ID: o.ID, Source: o.source, Action: d.Action, Reason: d.Reason, Live: metaOnly(meta, o.mapping), RevisitNextRelease: d.Revisit, orphan: o}
 	if found.Provenance.Describes(meta) {
 		c.Provenance = found.Provenance
@@ -246,7 +250,7 @@ func (p *planning) decideOrphan(o *orphan) Change {
 }
 
 // propagationOf says what becomes of the dependents of an orphan, such as pods.
-func (p *planning) propagationOf(o *orphan) metav1.DeletionPropagation {
+func (p *pruner) propagationOf(o *orphan) metav1.DeletionPropagation {
 	if o.makesRoom && p.a.opts.Propagation != metav1.DeletePropagationOrphan {
 		return metav1.DeletePropagationForeground
 	}
@@ -255,7 +259,7 @@ func (p *planning) propagationOf(o *orphan) metav1.DeletionPropagation {
 
 // neededBy returns an object of the chart that is in a namespace, or of the kind of a definition; the zero ID for
 // others and where there is none.
-func (p *planning) neededBy(id kube.ID) kube.ID {
+func (p *pruner) neededBy(id kube.ID) kube.ID {
 	var found kube.ID
 	if id.IsNamespace() || id.IsCRD() {
 		for other, t := range p.targetsByID {

@@ -24,7 +24,7 @@ func TestHooksThatCannotBeLookedUpAreAnError(t *testing.T) {
 	hook := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	p := &planning{a: a, history: &releaseHistory{}, req: Request{OtherHooks: []kube.Manifest{{Object: hook}}}}
 	p.resolver = &resolver{p: p}
-	if list, err := p.orphans(t.Context()); !errors.Is(err, failure) {
+	if list, err := (&pruner{planning: p}).orphans(t.Context()); !errors.Is(err, failure) {
 		t.Errorf("orphans: %v, error %v; want %v", list, err, failure)
 	}
 }

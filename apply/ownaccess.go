@@ -71,11 +71,11 @@ func (p *planning) ownAccess(ctx context.Context, orphans []Change) (us authenti
 
 // takeAccess marks the updates by which the release takes permissions from the account that deployer runs as. What another
 // object waits for keeps its place, as it may also grant something.
-func (p *planning) takeAccess(ctx context.Context, o *releaseOrder, orphans []Change) error {
+func (o *releaseOrder) takeAccess(ctx context.Context, orphans []Change) error {
 	var found []*target
 	for i, t := range o.targets {
 		c := t.decided
-		if c == nil || c.Action != decide.Update || c.Live == nil || p.settled[t.id] != nil || !isBinding(t.id) && !losesRule(c.Live, c.willBe()) {
+		if c == nil || c.Action != decide.Update || c.Live == nil || o.p.settled[t.id] != nil || !isBinding(t.id) && !losesRule(c.Live, c.willBe()) {
 			continue
 		}
 		isAwaited := slices.ContainsFunc(o.nodes, func(n ordering.Node) bool {
@@ -88,7 +88,7 @@ func (p *planning) takeAccess(ctx context.Context, o *releaseOrder, orphans []Ch
 	if len(found) == 0 {
 		return nil
 	}
-	us, isOurs, err := p.ownAccess(ctx, orphans)
+	us, isOurs, err := o.p.ownAccess(ctx, orphans)
 	for _, t := range found {
 		if c := t.decided; isOurs[t.id] && !(isBinding(t.id) && bindsAccount(us, c.willBe())) {
 			c.takesAccess = true
@@ -135,7 +135,7 @@ func rulesOf(obj *unstructured.Unstructured) []rbacv1.PolicyRule {
 }
 
 // splitOwnAccess splits off the deletions that come at the very end, of what this very run acts by.
-func (p *planning) splitOwnAccess(ctx context.Context, changes []Change) (others, own []Change, err error) {
+func (p *pruner) splitOwnAccess(ctx context.Context, changes []Change) (others, own []Change, err error) {
 	mayBeOurs := func(c Change) bool {
 		return c.Action == decide.Delete && len(c.writes) > 0 && (c.ID.Group == rbacGroup || c.ID.Group == "" && c.ID.Kind == "ServiceAccount")
 	}

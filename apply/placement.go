@@ -13,11 +13,11 @@ import (
 )
 
 // placeOrphans puts what was decided about orphans into a plan: each at its moment, and there in the order of deletion.
-func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Change) error {
+func (p *pruner) placeOrphans(ctx context.Context, plan *Plan, changes []Change) error {
 	atEnd := len(plan.Waves)
 	const first = -1
 	parts := map[int][]Change{} // by wave, what goes before it
-	newcomers, admission := sync.OnceValue(func() []newcomer { return p.newcomers(plan) }), &admission{p: p}
+	newcomers, admission := sync.OnceValue(func() []newcomer { return p.newcomers(plan) }), &admission{p: p.planning}
 	for _, c := range changes {
 		at := atEnd
 		why := decide.WhyBefore(c.ID.GroupKind())
@@ -33,7 +33,10 @@ func (p *planning) placeOrphans(ctx context.Context, plan *Plan, changes []Chang
 			if n := p.inPlaceOf(ctx, c.orphan, newcomers()); n != nil {
 				at = n.wave
 				c.Reason += fmt.Sprintf("; before %s, which %s", n.t.id, n.why)
-				p.makeRoom(&c)
+				c.orphan.makesRoom = true // it stays until its pods are gone too
+				if len(c.writes) > 0 {    // else it is being deleted already
+					c.writes[0].propagation = p.propagationOf(c.orphan)
+				}
 			}
 		}
 		parts[at] = append(parts[at], c)
@@ -76,14 +79,6 @@ func (p *Plan) TakeWhatIsShort(of kube.ID, s decide.Shortage) []Change {
 	return p.PruneFirst[before:]
 }
 
-// makeRoom lets a dropped object stay until its pods are gone too.
-func (p *planning) makeRoom(c *Change) {
-	c.orphan.makesRoom = true
-	if len(c.writes) > 0 { // else it is being deleted already
-		c.writes[0].propagation = p.propagationOf(c.orphan)
-	}
-}
-
 // A newcomer is an object of the chart that may need what an orphan holds.
 type newcomer struct {
 	t     *target
@@ -94,7 +89,7 @@ type newcomer struct {
 }
 
 // newcomers are the objects of a plan that may need what orphans hold.
-func (p *planning) newcomers(plan *Plan) []newcomer {
+func (p *pruner) newcomers(plan *Plan) []newcomer {
 	var out []newcomer
 	for i, wave := range plan.Waves {
 		for _, c := range wave.Changes {
@@ -108,7 +103,7 @@ func (p *planning) newcomers(plan *Plan) []newcomer {
 }
 
 // inPlaceOf returns the first newcomer that needs what an orphan holds; nil when there is none.
-func (p *planning) inPlaceOf(ctx context.Context, o *orphan, newcomers []newcomer) *newcomer {
+func (p *pruner) inPlaceOf(ctx context.Context, o *orphan, newcomers []newcomer) *newcomer {
 	held := decide.HoldingsOf(o.Declared)
 	for _, c := range newcomers {
 		if c.t.deferral.waitsFor(o.ID) {
@@ -131,7 +126,7 @@ func (p *planning) inPlaceOf(ctx context.Context, o *orphan, newcomers []newcome
 
 // isExclusive reports whether only one node or pod can use a volume claim at a time. A claim of which nothing
 // is known counts as such, because most are.
-func (p *planning) isExclusive(ctx context.Context, id kube.ID) bool {
+func (p *pruner) isExclusive(ctx context.Context, id kube.ID) bool {
 	var claim *unstructured.Unstructured
 	if t := p.targetsByID[id]; t != nil {
 		claim = t.obj

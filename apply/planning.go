@@ -42,9 +42,8 @@ type planning struct {
 	finder        *finder
 	observer      *observer
 	claims        decide.Claims
-	pruning       decide.Pruning // set when orphans are decided about
 	autoscalers   *autoscalers
-	exclusive     memo[kube.ID, *unstructured.Unstructured] // volume claims that others may have made
+	pruner        *pruner
 	permissions   *permissions
 	warnings      *warnings
 	rejected      []Rejection         // what can't be applied as the chart has it
@@ -83,7 +82,7 @@ func (a *Applier) makePlan(ctx context.Context, req Request, settled map[kube.ID
 	if err := p.decideTemplates(ctx); err != nil {
 		return nil, err
 	}
-	orphans, err := p.decideOrphans(ctx)
+	orphans, err := p.pruner.decideOrphans(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +92,12 @@ func (a *Applier) makePlan(ctx context.Context, req Request, settled map[kube.ID
 	if len(p.rejected) > 0 {
 		return nil, &RejectedError{Rejections: sorted(p.rejected), HooksFirst: len(p.prerequisites.hooks) > 0}
 	}
-	if err := p.takeAccess(ctx, order, orphans); err != nil {
+	if err := order.takeAccess(ctx, orphans); err != nil {
 		return nil, err
 	}
 	order.tightenLater(orphans)
 	plan := &Plan{CRDs: changesOf(p.crds), Waves: order.waves(), Hooks: changesOf(p.hooks)}
-	if err := p.placeOrphans(ctx, plan, orphans); err != nil {
+	if err := p.pruner.placeOrphans(ctx, plan, orphans); err != nil {
 		return nil, err
 	}
 	plan.Warnings = p.warnings.sorted()
@@ -230,7 +229,7 @@ func (a *Applier) begin(ctx context.Context, req Request, settled map[kube.ID]*C
 		p.prerequisites.expect(p.prerequisites.hooks...)
 	}
 	p.resolver, p.definitions = &resolver{p: p, unlistedGroupVersions: server.Unavailable}, newDefinitions(p, slices.Concat(applied, req.Objects))
-	p.finder, p.observer, p.autoscalers = &finder{a: a}, &observer{p: p}, &autoscalers{p: p}
+	p.finder, p.observer, p.autoscalers, p.pruner = &finder{a: a}, &observer{p: p}, &autoscalers{p: p}, &pruner{planning: p}
 	p.permissions = &permissions{a: a, warnings: p.warnings}
 	p.schemas = &schemas{p: p, released: map[schema.GroupVersionKind]func() managedfields.TypeConverter{}, distrusted: builtin.GroupVersionsUnlike(server.Version)}
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
@@ -281,7 +280,7 @@ func (p *planning) resolveTemplates(ctx context.Context, ahead bool) error {
 			object.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
 		}
 	}
-	p.rejectDuplicates(slices.Concat(p.crds, p.mains, p.hooks))
+	p.resolver.rejectDuplicates(slices.Concat(p.crds, p.mains, p.hooks))
 	return errors.Join(ofMains, ofFirst, ofHooks)
 }
 

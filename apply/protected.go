@@ -15,7 +15,7 @@ import (
 )
 
 // protectContents keeps the namespaces and definitions with which something would be deleted that stays.
-func (p *planning) protectContents(ctx context.Context, changes []Change) error {
+func (p *pruner) protectContents(ctx context.Context, changes []Change) error {
 	for i := range changes {
 		c := &changes[i]
 		if c.Action != decide.Delete || c.Live == nil || c.Live.GetDeletionTimestamp() != nil || !c.ID.IsNamespace() && !c.ID.IsCRD() {
@@ -35,7 +35,7 @@ func (p *planning) protectContents(ctx context.Context, changes []Change) error 
 
 // keptInside returns an object that stays, and that the deletion of a namespace or definition would delete; the zero ID
 // when there is none.
-func (p *planning) keptInside(ctx context.Context, o *orphan, changes []Change) (kube.ID, error) {
+func (p *pruner) keptInside(ctx context.Context, o *orphan, changes []Change) (kube.ID, error) {
 	isInside := func(id kube.ID) bool { return id.Namespace == o.ID.Name }
 	var collections []collection
 	if o.ID.IsCRD() {
@@ -77,7 +77,7 @@ func (p *planning) keptInside(ctx context.Context, o *orphan, changes []Change) 
 
 // annotatedToStay returns an object of a collection whose annotation keeps it; the zero ID when there is none, and when the
 // account may not list them.
-func (p *planning) annotatedToStay(ctx context.Context, at collection) (kube.ID, error) {
+func (p *pruner) annotatedToStay(ctx context.Context, at collection) (kube.ID, error) {
 	opts := metav1.ListOptions{Limit: 500}
 	for {
 		page, err := p.finder.listMetaPage(ctx, at, opts)

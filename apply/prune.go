@@ -22,7 +22,7 @@ import (
 
 // inDeletionOrder sorts deletions. Invalid annotations are ignored: they prevent no
 // deletion.
-func (p *planning) inDeletionOrder(ctx context.Context, changes []Change) ([]Change, error) {
+func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change) ([]Change, error) {
 	nodes := make([]ordering.Node, len(changes))
 	var first []ordering.Precedence
 	for i, c := range changes {
@@ -124,7 +124,7 @@ func (a *Applier) Prune(ctx context.Context, changes []Change, until Assurance, 
 
 // leaveDenied makes of a deletion that admission denies one that stays until a later release: somebody protects what the chart
 // dropped. It reports false for an uninstall, which is to delete everything, and where the chart needs the deletion.
-func (p *planning) leaveDenied(c *Change, err error) bool {
+func (p *pruner) leaveDenied(c *Change, err error) bool {
 	kind := verify.Read(err).Kind
 	isDenied := kind == verify.Policy || kind == verify.WebhookSays
 	if !isDenied || c.Action != decide.Delete || p.req.Uninstall || c.orphan.makesRoom || decide.WhyBefore(c.ID.GroupKind()) != "" {
@@ -278,7 +278,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []Change) ([]Change
 		if s.meta == nil || s.meta.UID == gone[i].Live.GetUID() {
 			continue // gone, or still being deleted
 		}
-		if c := a.planning.decideOrphanNow(ctx, gone[i], s.meta); c.Action == decide.Delete && len(c.writes) > 0 {
+		if c := a.planning.pruner.decideOrphanNow(ctx, gone[i], s.meta); c.Action == decide.Delete && len(c.writes) > 0 {
 			out = append(out, c)
 		}
 	}

@@ -276,7 +276,7 @@ func (r *resolver) hash(t *target) string {
 // rejectDuplicates rejects objects that are in the release more than once: applied in
 // turn, the second would remove the fields of the first. A hook may have the name of another one,
 // whose object is deleted before its turn.
-func (p *planning) rejectDuplicates(targets []*target) {
+func (r *resolver) rejectDuplicates(targets []*target) {
 	seen := map[kube.ID]*target{}
 	for _, t := range targets {
 		first, ok := seen[t.id]
@@ -288,7 +288,7 @@ func (p *planning) rejectDuplicates(targets []*target) {
 		if first.source != "" && first.source != t.source {
 			text += ", here and in " + first.source
 		}
-		p.rejected = append(p.rejected, *t.reject(&InvalidError{Text: text, Advice: "keep one of the two"}))
+		r.p.rejected = append(r.p.rejected, *t.reject(&InvalidError{Text: text, Advice: "keep one of the two"}))
 	}
 }
 

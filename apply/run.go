@@ -78,7 +78,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 			var err error
 			switch done, err = r.execute(ctx, changes[i]); {
 			case err == nil:
-			case p.leaveBehind(r.t, &changes[i], err), p.leaveDenied(&changes[i], err):
+			case p.leaveBehind(r.t, &changes[i], err), p.pruner.leaveDenied(&changes[i], err):
 				done = changes[i]
 			default:
 				errs[i] = err
