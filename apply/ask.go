@@ -122,11 +122,6 @@ func (t *target) note(c Change, f *facts) {
 	}
 }
 
-// look asks what a target is now.
-func (p *planning) look(t *target) func(context.Context) (observation, error) {
-	return func(ctx context.Context) (observation, error) { return p.observer.read(ctx, t) }
-}
-
 // A trial is a write that isn't made: the API server says what it would make of the object.
 type trial struct {
 	write  write

@@ -189,7 +189,7 @@ func (p *planning) decideCreation(t *target, f *facts) (Change, error) {
 	case said.refusal == nil:
 		c.Predicted, c.makes = said.result, true
 		c.Fields = changedByServer(f.converter, f.desired, said.result)
-		if p.warnOfDropped(t, c.Fields) {
+		if p.warnings.warnOfDropped(t, c.Fields) {
 			c.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
 		return c, nil
@@ -198,7 +198,7 @@ func (p *planning) decideCreation(t *target, f *facts) (Change, error) {
 	case missing != nil && t.fromCRDs && t.id.IsCRD() && p.a.opts.CRDs.leavesExisting() && len(p.req.Revisions) > 0:
 		return p.keepAsItIs(t, nil, f.desired, "there is no permission to create the definition, and an upgrade with --crds create doesn't need it", ""), nil
 	case missing != nil && !f.absent && !f.forbidden:
-		switch now, err := f.now.get(p.look(t)); {
+		switch now, err := f.now.get(p.observer.look(t)); {
 		case err != nil:
 			return Change{}, err
 		case now.full != nil:
@@ -253,7 +253,7 @@ func (p *planning) decideRefused(t *target, f *facts, c Change, err error) (Chan
 	case !errors.As(err, new(apierrors.APIStatus)):
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
-		holder, unknown := f.holder.get(p.holderOf(t, err))
+		holder, unknown := f.holder.get(p.a.holderOf(t, err))
 		if unknown != nil {
 			return Change{}, unknown
 		}
@@ -292,12 +292,12 @@ func (t *target) needs() []kube.ID {
 
 // holderOf asks which object has what the API server refused an object for: a nodePort, or the place of the default
 // PriorityClass. It is empty where that isn't the reason, and where the account can't see it.
-func (p *planning) holderOf(t *target, refusal error) func(context.Context) (string, error) {
+func (r *requester) holderOf(t *target, refusal error) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		if verify.Read(refusal).Kind != verify.Held {
 			return "", nil
 		}
-		list, err := p.a.list(ctx, collection{mapping: t.mapping}) // of all namespaces
+		list, err := r.list(ctx, collection{mapping: t.mapping}) // of all namespaces
 		if err != nil {
 			return "", ctx.Err()
 		}

@@ -108,7 +108,7 @@ func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.
 
 // fieldsCalledImmutable returns which fields a refusal by the API server's own validation says are immutable, not one by
 // a policy or a webhook, which may forbid the change for another reason; see definition.ImmutableFields.
-func (p *planning) fieldsCalledImmutable(t *target, f *facts, refusal verify.Answer) ([]string, error) {
+func (d *definitions) fieldsCalledImmutable(t *target, f *facts, refusal verify.Answer) ([]string, error) {
 	isInvalid := apierrors.IsInvalid(refusal.Err)
 	if refusal.IsByAdmission || !isInvalid && !apierrors.IsForbidden(refusal.Err) {
 		return nil, nil
@@ -116,7 +116,7 @@ func (p *planning) fieldsCalledImmutable(t *target, f *facts, refusal verify.Ans
 	var version map[string]any
 	if isInvalid && len(refusal.Causes) > 0 && !kube.IsBuiltinGroup(t.id.Group) {
 		var err error
-		if version, err = f.version.get(func(ctx context.Context) (map[string]any, error) { return p.definitions.version(ctx, t) }); err != nil {
+		if version, err = f.version.get(func(ctx context.Context) (map[string]any, error) { return d.version(ctx, t) }); err != nil {
 			return nil, err
 		}
 	}

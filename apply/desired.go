@@ -53,7 +53,7 @@ func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managed
 // warnOfDropped warns of fields that the chart states and that aren't in what the server makes of it: a feature gate that is
 // off, or a version in which the object is stored, drops them without a word. changes are those by the server. It reports whether
 // there are any.
-func (p *planning) warnOfDropped(t *target, changes []compare.FieldChange) bool {
+func (w *warnings) warnOfDropped(t *target, changes []compare.FieldChange) bool {
 	var dropped []string
 	for _, c := range changes {
 		if c.Type == compare.Removed && !fields.IsEmpty(c.Before) {
@@ -61,7 +61,7 @@ func (p *planning) warnOfDropped(t *target, changes []compare.FieldChange) bool 
 		}
 	}
 	if len(dropped) > 0 {
-		p.warnings.addWarning(Warning{Source: t.source, ID: t.id, staysTrue: true, Text: "the cluster accepts " + strings.Join(dropped, ", ") +
+		w.addWarning(Warning{Source: t.source, ID: t.id, staysTrue: true, Text: "the cluster accepts " + strings.Join(dropped, ", ") +
 			" and drops it, so it has no effect: a feature gate is off, a webhook removes it, or the version in which the object is stored doesn't have it"})
 	}
 	return len(dropped) > 0

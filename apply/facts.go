@@ -137,7 +137,7 @@ func (p *planning) factsOfUpdate(t *target, f *facts) func(context.Context) (upd
 		if u.olderDeclared, err = p.declaredByOlder(ctx, t, f, u); err != nil {
 			return u, err
 		}
-		if u.views, u.unconverted, err = p.otherViews(ctx, t, u.live); err != nil || u.unconverted {
+		if u.views, u.unconverted, err = p.a.otherViews(ctx, t, u.live); err != nil || u.unconverted {
 			return u, err
 		}
 		u.served = map[string]bool{}

@@ -232,7 +232,7 @@ func (p *planning) tryHook(t *target, f *facts, c Change) (Change, error) {
 	if !exists && !mayBeHeldByFormer(said.refusal) || f.attempts == maxAttempts {
 		return p.decideTriedHook(t, f, c, said)
 	}
-	switch now, err := f.now.get(p.look(t)); {
+	switch now, err := f.now.get(p.observer.look(t)); {
 	case err != nil:
 		return c, err
 	case now.forbidden:

@@ -108,6 +108,11 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	return observation{full: full, absent: full == nil}, nil
 }
 
+// look asks what a target is now.
+func (o *observer) look(t *target) func(context.Context) (observation, error) {
+	return func(ctx context.Context) (observation, error) { return o.read(ctx, t) }
+}
+
 // readAll reads those targets that are known to exist: by a list if that is cheaper than
 // a get for each. listed are all targets that were observed, also those that have been decided since.
 func (o *observer) readAll(ctx context.Context, listed, targets []*target, observed map[kube.ID]observation) error {

@@ -48,7 +48,7 @@ func (p *planning) decideUpdate(t *target, f *facts, claim decide.Decision) (Cha
 		return Change{}, err
 	}
 	if others := u.ownersElsewhere(); len(others) > 0 && !u.replacement.isNeeded() {
-		causes, err := f.unforced.get(p.applyUnforced(t, u.prediction.Desired))
+		causes, err := f.unforced.get(p.a.applyUnforced(t, u.prediction.Desired))
 		if err != nil {
 			return Change{}, err
 		}
@@ -198,7 +198,7 @@ func (u *updateDecision) decideByDryRun() (Change, error) {
 	case refusal.Detail == verify.NoAddress && !u.statesAddress(): // a type that a Service without an address can't get
 		return u.decideRecreation(refusal.Err, []string{"spec.clusterIP"})
 	}
-	immutable, err := u.p.fieldsCalledImmutable(u.t, u.facts, refusal)
+	immutable, err := u.p.definitions.fieldsCalledImmutable(u.t, u.facts, refusal)
 	switch {
 	case err != nil:
 		return Change{}, err
@@ -267,7 +267,7 @@ func (u *updateDecision) ownersFirst() bool {
 // handleAnswer turns the server's answer into a change.
 func (u *updateDecision) handleAnswer(result *unstructured.Unstructured) (Change, error) {
 	if !u.ownersFirst() { // else the answer doesn't tell
-		if u.p.warnOfDropped(u.t, changedByServer(u.known.live.Converter, u.prediction.Desired, result)) {
+		if u.p.warnings.warnOfDropped(u.t, changedByServer(u.known.live.Converter, u.prediction.Desired, result)) {
 			u.change.manifestHash = "" // no fingerprint: the cluster may have the fields later
 		}
 		if compare.SameContent(result, u.live) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,21 +31,21 @@ import (
 // is in those in which it isn't the same.
 //
 // unconverted says that it can't be read so before its converter, which comes with the release, answers.
-func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live) (out map[string]*unstructured.Unstructured, unconverted bool, err error) {
+func (r *requester) otherViews(ctx context.Context, t *target, live *compare.Live) (out map[string]*unstructured.Unstructured, unconverted bool, err error) {
 	looked := map[string]bool{live.Object.GetAPIVersion(): true}
 	for _, e := range live.Entries {
 		if looked[e.APIVersion] || e.Subresource != "" || ownership.WithoutMetadataAndStatus(e.Set).Empty() {
 			continue
 		}
 		looked[e.APIVersion] = true
-		m, err := p.a.cluster.Mapping(ctx, schema.FromAPIVersionAndKind(e.APIVersion, t.id.Kind), false)
+		m, err := r.cluster.Mapping(ctx, schema.FromAPIVersionAndKind(e.APIVersion, t.id.Kind), false)
 		if errors.As(err, new(*kube.NoKindMatchError)) {
 			continue // it isn't served any more
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		view, err := p.a.getWhile(ctx, m, t.id, t.isTransient)
+		view, err := r.getWhile(ctx, m, t.id, t.isTransient)
 		switch {
 		case t.failsConversion(verify.Read(err)):
 			return nil, true, nil
@@ -54,7 +53,7 @@ func (p *planning) otherViews(ctx context.Context, t *target, live *compare.Live
 			return nil, false, &ObjectError{ID: t.id, Source: t.source, Doing: "reading the " + e.APIVersion + " of", Err: err}
 		}
 		if view != nil && !compare.SameContent(versionless(view), versionless(live.Object)) {
-			p.a.opts.Hidden.AddObject(view)
+			r.opts.Hidden.AddObject(view)
 			if out == nil {
 				out = map[string]*unstructured.Unstructured{}
 			}
@@ -158,18 +157,14 @@ func (u *updateDecision) contestElsewhere(field string, e ownership.Entry) {
 }
 
 // applyUnforced asks which fields of others an apply would change; none without such an answer.
-func (p *planning) applyUnforced(t *target, obj *unstructured.Unstructured) func(context.Context) ([]metav1.StatusCause, error) {
+func (r *requester) applyUnforced(t *target, obj *unstructured.Unstructured) func(context.Context) ([]metav1.StatusCause, error) {
 	return func(ctx context.Context) ([]metav1.StatusCause, error) {
 		data, err := applyBody(obj.Object)
 		if err != nil {
 			return nil, nil
 		}
-		_, err = p.a.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, asDryRun)
-		var answer *apierrors.StatusError
-		if !errors.As(err, &answer) || answer.ErrStatus.Details == nil {
-			return nil, nil
-		}
-		return answer.ErrStatus.Details.Causes, nil
+		_, err = r.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}, asDryRun)
+		return verify.Read(err).Causes, nil
 	}
 }
 
