@@ -201,7 +201,7 @@ func (p *planning) decideUntilAdmitted(ctx context.Context, targets []*target) e
 			return err
 		}
 		targets = slices.DeleteFunc(slices.Clone(targets), func(t *target) bool {
-			return t.rejectedOrDenied() == nil || !t.deferral.awaitsAdmission()
+			return t.rejectedOrDenied() == nil || !t.waits.deferral.awaitsAdmission()
 		})
 		if len(targets) == 0 || time.Since(began) > AdmissionLag && !p.isSettling(ctx, targets) || time.Since(began) > p.a.opts.RetryTimeout {
 			return nil
@@ -218,7 +218,7 @@ func (p *planning) isSettling(ctx context.Context, targets []*target) bool {
 		if t.rejected != nil && verify.Read(t.rejected).Detail == verify.Uncounted {
 			return true
 		}
-		for _, id := range t.deferral.Until {
+		for _, id := range t.waits.deferral.Until {
 			quota := p.targetsByID[id]
 			if quota == nil || id.Group != "" || id.Kind != "ResourceQuota" {
 				continue

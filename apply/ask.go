@@ -114,7 +114,7 @@ func (p *planning) lookAgain(t *target, f *facts) error {
 // note keeps of a decision what later ones about the target depend on.
 func (t *target) note(c Change, f *facts) {
 	if c.Deferral != nil {
-		t.deferral = c.Deferral
+		t.waits.deferral = c.Deferral
 	}
 	isMade := c.makes || f.absent
 	if (c.Action == decide.Create || c.Action == decide.Recreate) && (isMade || c.Deferral == nil) {
@@ -144,7 +144,7 @@ func (p *planning) try(t *target, f *facts, w trial) (tried, error) {
 	}
 	return tried{}, &unknownError{func(ctx context.Context) error {
 		try := func(body *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			awaitsQuota := p.changedQuotas[t.id.Namespace] && !t.deferral.awaitsAdmission() // for that, decideUntilAdmitted asks again
+			awaitsQuota := p.changedQuotas[t.id.Namespace] && !t.waits.deferral.awaitsAdmission() // for that, decideUntilAdmitted asks again
 			return p.a.do(ctx, t, w.write, body, mode{isDryRun: true, isFinal: w.final, quotaChanges: awaitsQuota})
 		}
 		said := tried{trial: w}

@@ -32,6 +32,14 @@ const (
 	changingKind    = "its CustomResourceDefinition changes with this release"
 )
 
+// A waiting is what a target waits for, and what may be mended before its turn.
+type waiting struct {
+	deferral  *Deferral // what a decision has to wait for, or had to; nil when it needn't
+	converter []kube.ID // objects of this release that convert its kind and aren't ready yet
+	hooks     []kube.ID // that run before its turn: they may mend its converter, too
+	webhook   bool      // one that doesn't answer may be mended before its turn
+}
+
 func (d *Deferral) awaitsAdmission() bool { return d != nil && d.admission }
 
 func (d *Deferral) waitsFor(id kube.ID) bool { return d != nil && slices.Contains(d.Until, id) }
@@ -182,7 +190,7 @@ func (p *prerequisites) expectFrom(targets []*target) {
 
 // deferralOf says why the server can't be asked about a target; nil when it can.
 func (p *prerequisites) deferralOf(t *target) *Deferral {
-	d := t.deferral
+	d := t.waits.deferral
 	if namespace := namespaceID(t.id.Namespace); t.id.Namespace != "" && p.anyMissing(namespace) {
 		d = d.with(namespace, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
 		if p.kindChanges(t) {
@@ -203,22 +211,21 @@ func (p *prerequisites) kindChanges(t *target) bool { return p.anyMissing(t.defi
 func (t *target) conversionDeferral() *Deferral {
 	reason := unconvertedKind
 	switch {
-	case len(t.ordering.converter) == 0:
-		return &Deferral{Reason: unconvertedYet, Until: t.hooksFirst}
-	case slices.Contains(t.ordering.converter, t.definition()):
+	case len(t.waits.converter) == 0:
+		return &Deferral{Reason: unconvertedYet, Until: t.waits.hooks}
+	case slices.Contains(t.waits.converter, t.definition()):
 		reason = unconvertedNow
 	}
-	return &Deferral{Reason: reason, Until: t.ordering.converter}
+	return &Deferral{Reason: reason, Until: t.waits.converter}
 }
 
 // markPrerequisitesPresent notes that a target's turn has come: everything that it waits
 // for is present.
 func (t *target) markPrerequisitesPresent(p *prerequisites) {
-	t.awaitsWebhook = false
-	p.markPresent(t.ordering.converter...)
-	t.ordering.converter = nil
-	if t.deferral != nil {
-		p.markPresent(t.deferral.Until...)
+	p.markPresent(t.waits.converter...)
+	t.waits.webhook, t.waits.converter = false, nil
+	if t.waits.deferral != nil {
+		p.markPresent(t.waits.deferral.Until...)
 	}
 }
 

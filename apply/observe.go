@@ -27,7 +27,7 @@ type observation struct {
 
 // sought is what to look for a target by. Objects of crds/ don't carry Helm's label.
 func (t *target) sought() sought {
-	return sought{id: t.id, source: t.source, mapping: t.mapping, unlabeled: t.fromCRDs, alone: len(t.ordering.converter) > 0}
+	return sought{id: t.id, source: t.source, mapping: t.mapping, unlabeled: t.fromCRDs, alone: len(t.waits.converter) > 0}
 }
 
 // An observer reads the objects of a release from the cluster, by as few requests
@@ -50,7 +50,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		observed, isPrefetched := o.prefetched.LoadAndDelete(t.id)
 		switch {
 		case o.p.prerequisites.deferralOf(t) != nil:
-		case isPrefetched && len(t.ordering.converter) == 0: // the converter may not be there
+		case isPrefetched && len(t.waits.converter) == 0: // the converter may not be there
 			out[t.id] = observed.(observation)
 		default:
 			open, list = append(open, t), append(list, t.sought())
@@ -87,7 +87,7 @@ func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 // observeOne reads one object: only its metadata if it has a fingerprint.
 func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
 	ctx = o.p.warnings.withServerWarnings(ctx, t)
-	if _, hasFingerprint := o.p.req.Fingerprints[Key(t.id)]; !hasFingerprint || len(t.ordering.converter) > 0 {
+	if _, hasFingerprint := o.p.req.Fingerprints[Key(t.id)]; !hasFingerprint || len(t.waits.converter) > 0 {
 		return o.read(ctx, t)
 	}
 	return o.p.finder.observeMeta(ctx, t.sought())

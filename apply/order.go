@@ -194,9 +194,9 @@ func (o *releaseOrder) addConversions() {
 				continue
 			}
 			if !isReady {
-				t.ordering.converter = converter
+				t.waits.converter = converter
 			}
-			if o.nodes[i].Weight != nil || t.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
+			if o.nodes[i].Weight != nil || t.waits.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
 				continue
 			}
 			for _, j := range workloads {
@@ -267,7 +267,7 @@ func (o *releaseOrder) tightenLater(orphans []Change) {
 		}
 		var edges []ordering.Edge
 		for j, other := range o.targets {
-			if c := other.decided; j != i && c != nil && c.Action == decide.Create && c.ID.Namespace == t.id.Namespace && !other.deferral.waitsFor(t.id) {
+			if c := other.decided; j != i && c != nil && c.Action == decide.Create && c.ID.Namespace == t.id.Namespace && !other.waits.deferral.waitsFor(t.id) {
 				edges = append(edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is created while it leaves more room"})
 			}
 		}

@@ -106,7 +106,7 @@ func (p *pruner) newcomers(plan *Plan) []newcomer {
 func (p *pruner) inPlaceOf(ctx context.Context, o *orphan, newcomers []newcomer) *newcomer {
 	held := decide.HoldingsOf(o.Declared)
 	for _, c := range newcomers {
-		if c.t.deferral.waitsFor(o.ID) {
+		if c.t.waits.deferral.waitsFor(o.ID) {
 			c.why = "isn't admitted beside it"
 			return &c
 		}

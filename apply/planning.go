@@ -148,7 +148,7 @@ func (p *planning) expectFrom(targets []*target) {
 		willBe, _, _ := unstructured.NestedMap(c.willBe().Object, "spec", "conversion", "webhook")
 		for _, t := range p.mains {
 			if isConverted && t.definition() == crd.id && !fields.Equal(was, willBe) {
-				t.ordering.converter = append(slices.Clone(t.ordering.converter), crd.id)
+				t.waits.converter = append(slices.Clone(t.waits.converter), crd.id)
 			}
 		}
 	}
@@ -266,18 +266,15 @@ func (p *planning) resolveTemplates(ctx context.Context, ahead bool) error {
 		p.targetsByID[t.id] = t
 		mayMendWebhooks = mayMendWebhooks || t.id.Group == admissionGroup
 	}
-	for _, t := range slices.Concat(p.mains, p.hooks) {
-		t.awaitsWebhook = mayMendWebhooks
-	}
 	for _, t := range p.mains {
-		t.hooksFirst = p.prerequisites.hooks
+		t.waits.webhook, t.waits.hooks = mayMendWebhooks, p.prerequisites.hooks
 	}
 	for _, t := range p.hooks {
-		t.isHook = true
+		t.isHook, t.waits.webhook = true, mayMendWebhooks
 		// A chart may have an object twice: for its pre-hooks, and for the release.
 		if object := p.targetsByID[t.id]; object != nil && !t.isPostHook && !t.id.IsCRD() && !t.id.IsNamespace() {
 			p.prerequisites.expect(t.id)
-			object.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
+			object.waits.deferral = &Deferral{Reason: "a hook of the same name runs first", Until: []kube.ID{t.id}}
 		}
 	}
 	p.resolver.rejectDuplicates(slices.Concat(p.crds, p.mains, p.hooks))
@@ -435,7 +432,7 @@ func (p *planning) letPass(t *target, d *Deferral) {
 	case t.rejected.ofCreation || verify.Read(t.rejected).Kind == verify.Missing:
 		c.Action = decide.Create
 	}
-	t.deferral = d
+	t.waits.deferral = d
 	t.setDecided(c.deferred(d))
 }
 

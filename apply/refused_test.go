@@ -52,7 +52,7 @@ func TestRefusal(t *testing.T) {
 		"no permission":                    {forbidden, kindChanges, estimate},
 		"no permission, in 1.29":           {forbiddenOf129, nothing, estimate},
 		"no permission, and a mistake":     {mistakeOf129, nothing, estimate}, // in 1.29
-		"no converter":                     {noConverter, func(_ *planning, t *target, _ *facts) { t.ordering.converter = []kube.ID{{Name: "converter"}} }, converter},
+		"no converter":                     {noConverter, func(_ *planning, t *target, _ *facts) { t.waits.converter = []kube.ID{{Name: "converter"}} }, converter},
 		"the old definition refuses":       {invalid, kindChanges, kind},
 		"a ServiceAccount comes later":     {noAccount, func(p *planning, t *target, _ *facts) { p.targetsByID[t.needs()[0]] = &target{} }, unverified},
 		"a ServiceAccount of nobody":       {noAccount, nothing, reject},

@@ -27,22 +27,18 @@ import (
 
 // A target is one object that the release should have.
 type target struct {
-	id         kube.ID
-	source     string
-	obj        *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
-	mapping    kube.Mapping
-	fromCRDs   bool // of crds/: carries no ownership
-	isHook     bool
-	isPostHook bool // it runs when all objects are there
-	// awaitsWebhook says that a webhook that does not answer may be mended before the turn of the object.
-	awaitsWebhook bool
-	// hooksFirst are the hooks that run before the turn of the object.
-	hooksFirst   []kube.ID
+	id           kube.ID
+	source       string
+	obj          *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
+	mapping      kube.Mapping
+	fromCRDs     bool // of crds/: carries no ownership
+	isHook       bool
+	isPostHook   bool   // it runs when all objects are there
 	manifestHash string // of obj and of the policies that shape it
 	noKind       error  // the cluster has no such kind, and the object stays behind
 
 	ordering targetOrdering
-	deferral *Deferral  // what a decision has to wait for, or had to; nil when it needn't
+	waits    waiting
 	decided  *Change    // until a plan holds it
 	rejected *Rejection // why it can't be decided; nil for a decided one
 	progress progress
@@ -67,7 +63,6 @@ func (t *target) rejectedOrDenied() error {
 type targetOrdering struct {
 	dependencies []ordering.Dependency // what it says it waits for
 	weight       *int                  // that it states
-	converter    []kube.ID             // objects of this release that convert its kind and aren't ready yet
 }
 
 // A progress records what has happened to a target since it was first decided.
@@ -154,7 +149,7 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 	switch {
 	case errors.As(err, &unknown) && !isReleased:
 		mapping = mappingByName(gvk)
-		if t.deferral = r.whenKindMayCome(obj, mapping, unknown); t.deferral != nil {
+		if t.waits.deferral = r.whenKindMayCome(obj, mapping, unknown); t.waits.deferral != nil {
 			t.progress.wasAbsent = true // there is nothing of a kind that isn't served
 			break
 		}
@@ -162,11 +157,11 @@ func (r *resolver) newTarget(ctx context.Context, m kube.Manifest, fromCRDs bool
 		if !r.goesWithoutKind(ctx, obj) {
 			return nil, &Rejection{ID: t.id, Source: source, Err: t.noKind}
 		}
-		t.deferral = &Deferral{Reason: unknown.Error(), Until: []kube.ID{r.p.prerequisites.expectKind(mapping)}}
+		t.waits.deferral = &Deferral{Reason: unknown.Error(), Until: []kube.ID{r.p.prerequisites.expectKind(mapping)}}
 	case errors.As(err, &unknown):
 		mapping, t.mapping = released, released
 		r.p.prerequisites.expect(t.definition())
-		t.deferral = t.deferral.with(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
+		t.waits.deferral = t.waits.deferral.with(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	case err != nil:
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
@@ -220,7 +215,7 @@ func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Uns
 
 // refresh looks up the kind of a target again if its CRD has been written in the meantime.
 func (r *resolver) refresh(ctx context.Context, t *target) error {
-	if !t.deferral.waitsFor(t.definition()) {
+	if !t.waits.deferral.waitsFor(t.definition()) {
 		return nil
 	}
 	mapping, err := r.p.a.cluster.Mapping(ctx, t.mapping.GVK, false)

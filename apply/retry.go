@@ -48,7 +48,7 @@ func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() erro
 		case m.isFinal && said.RefusesWrite():
 		case m.quotaChanges && said.Kind == verify.Quota:
 			during = AdmissionLag
-		case said.Detail == verify.Uncounted, t.awaitsWebhook && said.Kind == verify.WebhookDown:
+		case said.Detail == verify.Uncounted, t.waits.webhook && said.Kind == verify.WebhookDown:
 			during = unexplainedErrorWindow / 2 // a controller is about to say; it comes with this release
 		case !m.isDryRun && slices.ContainsFunc(t.needs(), func(id kube.ID) bool { return said.LacksObject(id.Name) }):
 			during = AdmissionLag // this run has made it; admission is told of it a little later
@@ -56,7 +56,7 @@ func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() erro
 			during = AdmissionLag // ports and addresses are let go a little after the object that had them is gone
 		case said.IsTransient && !t.failsConversion(said), t.id.Kind != "ResourceQuota" && said.Detail == verify.QuotaRaced:
 			during = r.opts.RetryTimeout
-		case !said.IsTransient && t.deferral != nil && said.LacksKindOrNamespace():
+		case !said.IsTransient && t.waits.deferral != nil && said.LacksKindOrNamespace():
 			during = discoveryLagWindow
 		}
 		return time.Since(began) < during
@@ -67,7 +67,7 @@ func (r *requester) tryFor(ctx context.Context, t *target, m mode, f func() erro
 // webhook of its kind, which this release brings or its hooks may mend, doesn't answer. Before the object's turn that isn't
 // asked again: it is decided when the webhook is there.
 func (t *target) failsConversion(said verify.Answer) bool {
-	return said.Detail == verify.NotConverted && len(t.ordering.converter)+len(t.hooksFirst) > 0 || said.Detail == verify.NotPruned && len(t.ordering.converter) > 0
+	return said.Detail == verify.NotConverted && len(t.waits.converter)+len(t.waits.hooks) > 0 || said.Detail == verify.NotPruned && len(t.waits.converter) > 0
 }
 
 // isTransient reports whether a read of the object failed in a way that is worth repeating now.

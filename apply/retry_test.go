@@ -67,10 +67,10 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"a quota that others write", serverAnswer(409, quota, true), 0, target{id: kube.ID{Kind: "ResourceQuota", Name: "q"}}},
 		{"a port that was let go", serverAnswer(422, "spec.ports[0].nodePort: Invalid value: 30085: provided port is already allocated", true), AdmissionLag, target{}},
 		{"a kind that isn't there", serverAnswer(404, "the server could not find the requested resource", true), 0, target{}},
-		{"a kind just made", serverAnswer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
+		{"a kind just made", serverAnswer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{waits: waiting{deferral: &Deferral{}}}},
 		{"a converter of others", serverAnswer(500, converter, true), limit, target{}},
-		{"a converter that the release is about to mend", serverAnswer(500, converter, true), 0, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
-		{"a converter that runs by now", serverAnswer(500, converter, true), limit, target{deferral: &Deferral{}}},
+		{"a converter that the release is about to mend", serverAnswer(500, converter, true), 0, target{waits: waiting{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
+		{"a converter that runs by now", serverAnswer(500, converter, true), limit, target{waits: waiting{deferral: &Deferral{}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -171,7 +171,7 @@ func (r *requester) applyUnforced(t *target, obj *unstructured.Unstructured) fun
 // lookInOtherVersion asks what there is of a target whose version comes with the release, if its kind was there before.
 func (p *planning) lookInOtherVersion(t *target) func(context.Context) (*metav1.PartialObjectMetadata, error) {
 	return func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		if !t.deferral.waitsFor(t.definition()) || p.prerequisites.isNew(t) {
+		if !t.waits.deferral.waitsFor(t.definition()) || p.prerequisites.isNew(t) {
 			return nil, nil
 		}
 		m, isServed, err := p.a.stillServed(ctx, t.id.GroupKind().WithVersion(""))
