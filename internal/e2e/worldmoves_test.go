@@ -163,6 +163,25 @@ func TestWhatAJobDeletesComesBack(t *testing.T) {
 	w.statuses("x", "superseded", "deployed")
 }
 
+// TestAccessIsNarrowedAfterWhatAJobDeleted fails if what the account loses by an upgrade is forgotten when a Job of the release has deleted
+// an object beside it, so that the rest is planned again.
+func TestAccessIsNarrowedAfterWhatAJobDeleted(t *testing.T) {
+	w := newWorld(t)
+	rbac := func(resources string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\nrules: [{apiGroups: [\"\"], resources: [" + resources + "], verbs: [\"*\"]}]\n---\n" +
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}\n" +
+			"subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: \"system:authenticated\"}]\n"
+	}
+	w.ok("install", "x", w.chart(rbac("configmaps, services"), configMap("b", "1")))
+	w.whenJobRuns("clean", func() { w.remove("configmaps", "b", metav1.DeleteOptions{}) })
+	clean := job("clean", "a: b", `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]`, "r/x:1")
+	next := w.chart(rbac("services"), configMap("b", "1"), clean)
+	w.says(w.ok("plan", "x", next), "stdout", `Role/\S+\s+update: at the very end`)
+	w.ok("upgrade", "x", next, "--wait=false")
+	w.there("configmaps", map[string]bool{"b": true})
+	w.says(w.ok("plan", "x", next), "stdout", "No changes")
+}
+
 // TestWhatIsCleanedUpIsDeployed fails if a release fails because a controller has deleted a custom resource that had finished.
 func TestWhatIsCleanedUpIsDeployed(t *testing.T) {
 	w := newWorld(t)
