@@ -2,7 +2,6 @@ package hide
 
 import (
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -101,10 +100,13 @@ func (f Fields) eachHidden(names []string, v any, do func(names []string, text s
 // learnField learns a confidential field of an object.
 func (t *Texts) learnField(obj *unstructured.Unstructured, names []string, text string, generated bool) {
 	if IsSecret(obj) && names[0] == "data" {
-		if data, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(data) {
+		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
 			text = string(data)
-		} else if err == nil {
-			t.learnBinary(data)
+		}
+		if !utf8.ValidString(text) { // a key, or a keystore
+			if len(text) >= minSearched {
+				t.search.add(text, true)
+			}
 			return
 		}
 	}
@@ -112,17 +114,6 @@ func (t *Texts) learnField(obj *unstructured.Unstructured, names []string, text 
 		t.search.add(strings.TrimSpace(text), true)
 	}
 	t.learn(text, !IsSecret(obj) || t.classOf(names[len(names)-1]) == confidentialKey)
-}
-
-func (t *Texts) learnBinary(data []byte) {
-	if len(data) < minSearched || len(data) > maxEncoded {
-		return
-	}
-	of := &secret{sure: true}
-	for _, spelling := range append(base64Cores(string(data)), term{text: hex.EncodeToString(data)}) {
-		spelling.of = of
-		t.search.addTerm(spelling)
-	}
 }
 
 // learn learns a confidential text and what a chart may take out of it: the values of JSON, YAML and lines whose own keys are confidential,
@@ -177,9 +168,12 @@ var (
 	opaque = lazyregexp.New(`^[\w+/=.~-]{8,}$`)
 )
 
+// maxDocument is the length, in bytes, up to which a text is read as JSON or YAML.
+const maxDocument = 64 << 10
+
 // contentOf returns the content of a text that is JSON or YAML with keys or items; nil for other texts.
 func contentOf(text string) any {
-	if len(text) > maxEncoded || strings.Contains(text, "\n---") || !strings.ContainsAny(text, "[{:-") {
+	if len(text) > maxDocument || strings.Contains(text, "\n---") || !strings.ContainsAny(text, "[{:-") {
 		return nil
 	}
 	var content any

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -15,7 +16,7 @@ import (
 const Placeholder = "(hidden)"
 
 // Texts are confidential texts that are hidden wherever others have written them: charts put passwords into
-// arguments, servers quote them, programs log them. A text is searched for, in many spellings, only
+// arguments, servers quote them, programs log them. A text is searched for, also where it is escaped or encoded, only
 // if it can't be a word, and not where a name stands that contains it. A nil *Texts hides nothing. It is safe
 // for concurrent use.
 type Texts struct {
@@ -35,7 +36,7 @@ func (t *Texts) locked(do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.names == nil {
-		t.search = newSearch()
+		t.search = search{byHead: map[uint32][]term{}, secrets: map[string]*secret{}}
 		t.names, t.open, t.classes, t.learned = map[string]bool{}, map[string]bool{}, map[string]keyClass{}, map[string]bool{}
 	}
 	do()
@@ -49,8 +50,6 @@ func canBeWord(text string) bool {
 	return len(text) < minSearched || text == Placeholder ||
 		!strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLower(r) }) || !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsUpper(r) })
 }
-
-func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
 
 // AddVisibleName registers a name that is shown everywhere.
 func (t *Texts) AddVisibleName(name string) { t.locked(func() { t.addName(name) }) }
@@ -71,7 +70,9 @@ func (t *Texts) isShown(at occurrence, in string) bool {
 	return t.names[lowered(in[at.from:at.to])]
 }
 
-func inName(b byte) bool { return b == '.' || inBase64(b) && b != '/' && b != '+' }
+func inName(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("-_.", b) >= 0
+}
 
 // Hide replaces all confidential texts in a text by Placeholder.
 func (t *Texts) Hide(text string) string {
@@ -82,7 +83,7 @@ func (t *Texts) Hide(text string) string {
 // hide is Hide that also returns the hidden texts, in order.
 func (t *Texts) hide(text string) (string, []string) {
 	var found []occurrence
-	t.locked(func() { found = joined(t.search.findWrapped(text, t.isShown)) })
+	t.locked(func() { found = joined(t.search.find(text, t.isShown)) })
 	if len(found) == 0 {
 		return text, nil
 	}
@@ -102,12 +103,12 @@ func (t *Texts) OriginsIn(texts ...string) []string {
 	found := map[string]bool{}
 	t.locked(func() {
 		for _, text := range texts {
-			for _, m := range t.search.findWrapped(text, t.isShown) {
-				found[m.of.text] = true
+			for _, m := range t.search.find(text, t.isShown) {
+				found[m.of.text] = utf8.ValidString(m.of.text)
 			}
 		}
 	})
-	delete(found, "") // binary data
+	maps.DeleteFunc(found, func(_ string, isText bool) bool { return !isText })
 	return slices.Sorted(maps.Keys(found))
 }
 

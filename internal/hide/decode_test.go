@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -76,7 +75,7 @@ func TestWrappedTextsStayHidden(t *testing.T) {
 		"hexadecimal": strings.Repeat("00", 20) + hex.EncodeToString([]byte(password)) + strings.Repeat("00", 20),
 		"itself":      strings.Repeat("x", 21) + password + strings.Repeat("y", 21),
 	} {
-		for width := minWrapped; width <= 76; width++ {
+		for width := 16; width <= 76; width++ {
 			for _, end := range []string{"\n", "\n    ", "\r\n"} {
 				var b strings.Builder
 				for i := 0; i < len(whole); i += width {
@@ -92,16 +91,5 @@ func TestWrappedTextsStayHidden(t *testing.T) {
 	lines := "one-long-word-in-a-line\nanother-long-word-in-a-line\n\n  a third-one with more\n"
 	if got := texts.Hide(lines); got != lines {
 		t.Errorf("%q has changed: %q", lines, got)
-	}
-}
-
-// What may belong to the base64 of a text is hidden also where it begins before another text.
-func TestSpansThatBeginBeforeTheLastOne(t *testing.T) {
-	s := newSearch()
-	s.addTerm(term{text: "wxyz"})
-	s.addTerm(term{text: "xyz1", caseSensitive: true, widen: 3})
-	got := joined(s.find("ABwxyz1CD", func(occurrence, string) bool { return false }))
-	if want := []occurrence{{0, 9, nil}}; !slices.Equal(got, want) {
-		t.Errorf("find(ABwxyz1CD) = %v, want %v", got, want)
 	}
 }
