@@ -151,7 +151,8 @@ func valueTexts(a, b *unstructured.Unstructured, path fieldpath.Path, secret hid
 	var values [2]any
 	var has [2]bool
 	for i, obj := range []*unstructured.Unstructured{a, b} {
-		if values[i], has[i] = fields.Value(objectOf(obj), path); has[i] && secret.HasHiddenWithin(fields.Names(path)) {
+		values[i], has[i] = fields.Value(objectOf(obj), path)
+		if _, hides := secret.Mask(fields.Names(path), values[i]); hides {
 			values[i] = hide.Placeholder
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"deployer/apply"
 	"deployer/apply/provenance"
 	"deployer/chart"
@@ -95,7 +97,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in := o.render
 	in.Release, in.Namespace, in.Values = name, e.offlineNamespace(), values
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
-	in.Lookup.OnRead = e.hidden.AddObject
+	in.Lookup.OnRead = func(obj *unstructured.Unstructured) { e.hidden.AddObject(obj) }
 	rendered, err := o.renderInTime(ctx, e, loaded, in)
 	if err != nil && e.files.Debug && rendered != nil {
 		// So that one sees where the YAML goes wrong, as with Helm's --debug.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -71,24 +72,26 @@ func (d *Deployer) collectHidden(records []*release.Record, revisions []apply.Re
 	}
 	for _, list := range lists {
 		for _, m := range list {
-			d.Hidden.AddObject(m.Object)
+			var generated []string
 			if hide.IsSecret(m.Object) {
-				d.hideGenerated(m.Object, records)
+				generated = d.generatedPaths(m.Object, records)
 			}
+			d.Hidden.AddObject(m.Object, generated...)
 		}
 	}
 }
 
-// hideGenerated notes what the charts of records have generated in a Secret.
-func (d *Deployer) hideGenerated(secret *unstructured.Unstructured, records []*release.Record) {
+// generatedPaths returns the fields of a Secret that the charts of records have generated.
+func (d *Deployer) generatedPaths(secret *unstructured.Unstructured, records []*release.Record) []string {
 	id := kube.IDOf(secret)
 	id.Namespace = cmp.Or(id.Namespace, d.Namespace)
+	var out []string
 	for _, r := range records {
 		if r.Journal != nil {
-			generated := r.Journal.Generated[apply.Key(id)]
-			d.Hidden.AddGenerated(secret, func(path string) bool { _, ok := generated[path]; return ok })
+			out = slices.AppendSeq(out, maps.Keys(r.Journal.Generated[apply.Key(id)]))
 		}
 	}
+	return out
 }
 
 // hideManifest makes known the confidential values of what was rendered for a post-renderer that failed: its message may

@@ -1,7 +1,6 @@
 package hide
 
 import (
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"html"
@@ -45,26 +44,23 @@ func (d *decoder) view(inDigits bool) view {
 	return view{string(d.text), d.from, d.to, inDigits || d.of.inDigits}
 }
 
-// decoded returns all other ways to read a view: without one kind of escapes, with words that go on in the next line, and what is in
-// base64 or hexadecimal digits that stand for at least shortest bytes.
+// decoded returns all other ways to read a view: without one kind of escapes, and what is in base64 or hexadecimal digits that stand for
+// at least shortest bytes.
 func (v view) decoded(shortest int) []view {
-	out := []view{v.replaced(lineEnds(v.text), func(string) string { return "" })}
+	var out []view
 	for _, e := range escapes {
 		if strings.Contains(v.text, e.sign) {
 			out = append(out, v.replaced(e.pattern().FindAllStringIndex(v.text, -1), e.plain))
 		}
 	}
 	// Where encoded text begins isn't known: a password may follow others. So groups of digits begin at any digit.
-	for before := range 4 {
-		out = append(out, v.encoded(isBase64, 6, before, shortest))
-	}
-	for before := range 2 {
-		out = append(out, v.encoded(isHex, 4, before, shortest))
+	for _, start := range []struct{ bits, leftOut int }{{6, 0}, {6, 1}, {6, 2}, {6, 3}, {4, 0}, {4, 1}} {
+		out = append(out, v.encoded(start.bits, start.leftOut, shortest))
 	}
 	return out
 }
 
-// escapes are the kinds of escaped characters, with the sign in all of them, and what they stand for.
+// escapes are the kinds of characters that stand for others, with the sign in all of them, and what they stand for.
 var escapes = []struct {
 	sign    string
 	pattern lazyregexp.Regexp
@@ -75,6 +71,7 @@ var escapes = []struct {
 	{`&`, lazyregexp.New(`&(?:[a-zA-Z]+|#[0-9]+|#[xX][[:xdigit:]]+);`), html.UnescapeString}, // XML
 	{`'`, lazyregexp.New(`'\\''|''`), quote},                                                 // shells, YAML, SQL
 	{`\'`, lazyregexp.New(`\\'`), quote},                                                     // errors of JSON schemas, others
+	{"\n", lazyregexp.New(`\s*\n\s*`), func(string) string { return "" }},                    // base64 in lines of 64 or 76 characters
 }
 
 // unquote decodes an escaped character of JSON or %q, also if others have written it in capitals.
@@ -103,26 +100,6 @@ func unhex(text string) string {
 	return string(data)
 }
 
-// minWrapped is the length, in bytes, from which the word of a line may go on in the next line.
-const minWrapped = 16
-
-// lineEnds returns where lines of one word each end, with the indentation of the next line: base64 is often written in lines of 64 or
-// 76 characters.
-func lineEnds(text string) [][]int {
-	var out [][]int
-	isWord := func(line string) bool { return line != "" && !strings.ContainsAny(line, " \t") }
-	before, end, at := "", 0, 0
-	for line := range strings.Lines(text) {
-		word := strings.TrimSpace(line)
-		start := at + strings.Index(line, word)
-		if len(before) >= minWrapped && isWord(before) && isWord(word) {
-			out = append(out, []int{end, start})
-		}
-		before, end, at = word, start+len(word), at+len(line)
-	}
-	return out
-}
-
 // replaced returns a view with something plain in place of the given parts; an empty view if there are none.
 func (v view) replaced(parts [][]int, plain func(string) string) view {
 	if parts == nil {
@@ -142,48 +119,50 @@ func (v view) replaced(parts [][]int, plain func(string) string) view {
 }
 
 // encoded returns a view of what words of digits stand for. A digit has a number of bits. The first ones are left out.
-func (v view) encoded(isDigit func(byte) bool, bits, leftOut, shortest int) view {
+func (v view) encoded(bits, leftOut, shortest int) view {
 	d := decoder{of: v}
 	for start, end := 0, 0; start < len(v.text); start = end + 1 {
-		for end = start; end < len(v.text) && isDigit(v.text[end]); {
+		for end = start; end < len(v.text) && digit(v.text[end], bits) >= 0; {
 			end++
 		}
-		if start += leftOut; (end-start)*bits < shortest*8 {
+		if (end-start-leftOut)*bits < shortest*8 {
 			continue
 		}
-		data := bytesOf(v.text[start:end], bits)
-		for end < len(v.text) && v.text[end] == '=' { // padding
-			end++
-		}
-		for i := range data {
-			from, to := start+i*8/bits, start+(i*8+7)/bits+1
-			if i == len(data)-1 {
-				to = end
+		value, held := 0, 0 // in bits that aren't decoded yet
+		for i := start + leftOut; i < end; i++ {
+			value, held = value<<bits|digit(v.text[i], bits), held+bits
+			if held >= 8 {
+				held -= 8
+				d.add(string([]byte{byte(value >> held)}), i+1-(held+7+bits)/bits, i+1)
 			}
-			d.add(string(data[i:i+1]), from, to)
+		}
+		for ; end < len(v.text) && v.text[end] == '='; end++ { // padding belongs to the last byte
+			_, to := v.place(end, end+1)
+			d.to[len(d.to)-1] = int32(to)
 		}
 		d.add("\x00", end-1, end) // ends the word
 	}
 	return d.view(true)
 }
 
-func isHex(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'f' }
-
-// isBase64 reports whether a byte is a digit of base64, in the alphabet for URLs, too: https://www.rfc-editor.org/rfc/rfc4648
-func isBase64(b byte) bool {
-	return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z' || b == '+' || b == '/' || b == '-' || b == '_'
-}
-
-// bytesOf returns the bytes that digits of so many bits stand for.
-func bytesOf(digits string, bits int) []byte {
-	if bits == 4 {
-		data, _ := hex.DecodeString(digits[:len(digits)&^1])
-		return data
+// digit returns the value of a digit of 4 bits, hexadecimal, or 6, base64 in either alphabet (https://www.rfc-editor.org/rfc/rfc4648);
+// -1 for others.
+func digit(b byte, bits int) int {
+	switch {
+	case '0' <= b && b <= '9':
+		return int(b-'0') + (bits-4)*26
+	case bits == 4 && 'a' <= b|0x20 && b|0x20 <= 'f':
+		return int(b|0x20-'a') + 10
+	case bits == 4:
+		return -1
+	case 'A' <= b && b <= 'Z':
+		return int(b - 'A')
+	case 'a' <= b && b <= 'z':
+		return int(b-'a') + 26
+	case b == '+' || b == '-':
+		return 62
+	case b == '/' || b == '_':
+		return 63
 	}
-	data, _ := base64.RawStdEncoding.DecodeString(ofURLs.Replace(digits[:len(digits)&^3]))
-	tail, _ := base64.RawStdEncoding.DecodeString(ofURLs.Replace(digits[len(digits)&^3:]))
-	return append(data, tail...)
+	return -1
 }
-
-// ofURLs replaces the digits of the alphabet for URLs.
-var ofURLs = strings.NewReplacer("-", "+", "_", "/")

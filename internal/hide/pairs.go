@@ -12,12 +12,12 @@ import (
 // differs between them is hidden: after a password was changed, only one of the two may be known.
 func (t *Texts) HidePair(a, b any) (any, any) {
 	x, y := t.HideValue(a), t.HideValue(b)
-	if t == nil || a == nil || b == nil || a == "" || b == "" {
+	if a == nil || b == nil || a == "" || b == "" {
 		return x, y
 	}
-	if x, ok := a.(map[string]any); ok {
-		if y, ok := b.(map[string]any); ok {
-			return t.hideMaps(x, y)
+	if a, ok := a.(map[string]any); ok {
+		if b, ok := b.(map[string]any); ok {
+			return t.hideMaps(a, b)
 		}
 	}
 	_, ofA := t.hide(written(a))
@@ -25,14 +25,15 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 	if slices.Equal(ofA, ofB) {
 		return x, y
 	}
-	switch x := x.(type) {
+	switch a := a.(type) {
 	case []any:
-		if y, ok := y.([]any); ok {
-			return hideUnshared(x, y), hideUnshared(y, x)
+		if b, ok := b.([]any); ok {
+			return hideUnshared(a, b), hideUnshared(b, a)
 		}
 	case string:
-		if y, ok := y.(string); ok && strings.Contains(x+y, "\n") {
-			return inLines(x, y), inLines(y, x)
+		if b, ok := b.(string); ok && strings.Contains(a+b, "\n") {
+			linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
+			return strings.Join(hideUnshared(linesA, linesB), "\n"), strings.Join(hideUnshared(linesB, linesA), "\n")
 		}
 	}
 	return Placeholder, Placeholder
@@ -47,10 +48,9 @@ func (t *Texts) HideTextPair(a, b string) (string, string) {
 func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
 	x, y := maps.Clone(a), maps.Clone(b)
 	for key := range a {
-		if v, w := t.HidePair(a[key], b[key]); b[key] == nil {
-			x[key] = v
-		} else {
-			x[key], y[key] = v, w
+		v, w := t.HidePair(a[key], b[key])
+		if x[key] = v; b[key] != nil {
+			y[key] = w
 		}
 	}
 	for key := range b {
@@ -62,7 +62,7 @@ func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
 }
 
 // hideUnshared returns a list with Placeholder in place of the items that the other list doesn't have.
-func hideUnshared(list, other []any) []any {
+func hideUnshared[T any](list, other []T) []T {
 	shared := map[string]bool{}
 	for _, item := range other {
 		shared[written(item)] = true
@@ -70,22 +70,10 @@ func hideUnshared(list, other []any) []any {
 	out := slices.Clone(list)
 	for i, item := range list {
 		if !shared[written(item)] {
-			out[i] = Placeholder
+			out[i] = any(Placeholder).(T)
 		}
 	}
 	return out
-}
-
-// inLines is hideUnshared for the lines of two texts.
-func inLines(text, other string) string {
-	others := strings.Split(other, "\n")
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if !slices.Contains(others, line) {
-			lines[i] = Placeholder
-		}
-	}
-	return strings.Join(lines, "\n")
 }
 
 // written is a value as text.

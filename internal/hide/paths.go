@@ -1,15 +1,14 @@
 package hide
 
 import (
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 
 	"deployer/internal/lazyregexp"
 )
 
 // Paths are JSONPath as Nelm reads it (https://goessner.net/articles/JsonPath/),
-// or written as plans write them: $.spec.template.spec.containers[*].env[*].value,
+// or written as plans show them: $.spec.template.spec.containers[*].env[*].value,
 // data.*, ..password, metadata.annotations['example.com/token'],
 // containers[name="app"].image. Which item of a list is meant doesn't matter:
 // all are hidden, as an item may move.
@@ -19,85 +18,115 @@ const (
 )
 
 // bracketed matches what is in brackets, with quotes and other brackets in it.
-const bracketed = `\[(?:'[^']*'|"[^"]*"|\[(?:'[^']*'|"[^"]*"|[^\[\]])*\]|[^\[\]'"])+\]`
+const bracketed = `\[(?:'[^']*'|"(?:[^"\\]|\\.)*"|\[(?:'[^']*'|"[^"]*"|[^\[\]])*\]|[^\[\]'"])*\]`
 
 var (
-	// listedPath matches a path in a list of paths that commas separate. A comma after a backslash, in brackets or in quotes is part of it.
-	listedPath = lazyregexp.New(`(?:` + bracketed + `|'[^']*'|"[^"]*"|\\.|[^,])+`)
-	// pathStep matches a step of a path: a name, which may be in quotes, or brackets; before it may be one dot, or two.
-	pathStep   = lazyregexp.New(`^(\.\.|\.?)(` + bracketed + `|'[^']*'|"[^"]*"|[^.\['"][^.\[]*)`)
-	quotedName = lazyregexp.New(`^(?:'([^']*)'|"([^"]*)")$`)
-	escape     = regexp.MustCompile(`\\(.)`)
+	// pathPart matches the next part of a list of paths: a comma between paths, or after one dot, two or none brackets or a name.
+	pathPart   = lazyregexp.New(`^(?:(\s*,\s*)|(\.\.|\.?)(?:(` + bracketed + `)|('[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^.,\['"\\])(?:\\.|[^.,\[\\])*)))`)
+	quotedName = lazyregexp.New(`^(?:'[^']*'|"(?:[^"\\]|\\.)*")$`)
+	// itemValue matches what names an item of a list: [="value"] or [key="value",key=1].
+	itemValue = lazyregexp.New(`([\[,])([^=,\[\]]*)=("(?:[^"\\]|\\.)*"|[^,\]]*)`)
 )
 
-// splitPaths separates paths at commas.
-func splitPaths(text string) []string {
-	var out []string
-	for _, path := range listedPath().FindAllString(text, -1) {
-		if path = strings.TrimSpace(escape.ReplaceAllString(path, "$1")); path != "" {
-			out = append(out, path)
+// parsePaths parses paths that commas separate, up to one that is invalid; false if there is one. A comma after a backslash, in brackets or in quotes is part of a path.
+func parsePaths(list string) (patterns [][]string, ok bool) {
+	var steps []string
+	for rest := strings.TrimSpace(list) + ","; rest != ""; {
+		m := pathPart().FindStringSubmatch(rest)
+		if m == nil || m[2] == "." && m[3] != "" || strings.ContainsAny(m[4], `'"`) && !quotedName().MatchString(m[4]) {
+			return patterns, false
+		}
+		rest = rest[len(m[0]):]
+		if m[2] == ".." {
+			steps = append(steps, anyDepth)
+		}
+		switch {
+		case m[1] != "" && steps != nil && len(steps) == 0: // only the root
+			return patterns, false
+		case m[1] != "" && steps != nil:
+			patterns, steps = append(patterns, steps), nil
+		case m[3] != "":
+			steps = append(steps, stepInBrackets(strings.TrimSpace(m[3][1:len(m[3])-1])))
+		case m[4] != "" && steps == nil && m[4][0] == '$':
+			steps = []string{}
+			rest = m[4][1:] + rest
+		case m[4] != "":
+			steps = append(steps, nameStep(m[4]))
 		}
 	}
-	return out
+	return patterns, true
 }
 
-// parsePath parses one path; false when it is invalid.
-func parsePath(text string) ([]string, bool) {
-	var out []string
-	rest := strings.TrimPrefix(strings.TrimSpace(text), "$")
-	for rest != "" {
-		m := pathStep().FindStringSubmatch(rest)
-		if m == nil || m[1] == "." && m[2][0] == '[' {
-			return nil, false
-		}
-		if m[1] == ".." {
-			out = append(out, anyDepth)
-		}
-		step := m[2]
-		if inside, ok := strings.CutPrefix(step, "["); ok {
-			step = strings.TrimSpace(strings.TrimSuffix(inside, "]"))
-			isName := quotedName().MatchString(step)
-			isUnion := strings.ContainsAny(step, "'\"") && !strings.ContainsAny(step, "=?")
-			switch {
-			case !isName && isUnion:
-				step = anyStep
-			case !isName && step != anyStep:
-				step = Item
-			}
-		}
-		out, rest = append(out, quotedName().ReplaceAllString(step, "$1$2")), rest[len(m[0]):]
+// nameStep is a name without its quotes and backslashes.
+func nameStep(text string) string {
+	if name, err := strconv.Unquote(text); err == nil {
+		return name
 	}
-	return out, len(out) > 0
+	if quotedName().MatchString(text) {
+		return text[1 : len(text)-1]
+	}
+	return strings.TrimSpace(strings.ReplaceAll(text, `\`, ""))
 }
 
-// matches reports whether a pattern matches a path or a parent of it. A pattern may omit list
-// items.
-func matches(pattern, path []string) bool { return match(pattern, path, false) }
-
-// matchesBelow reports whether a pattern may match something at or below a path.
-func matchesBelow(pattern, path []string) bool { return match(pattern, path, true) }
-
-func match(pattern, path []string, below bool) bool {
+func stepInBrackets(text string) string {
 	switch {
-	case below && len(path) == 0:
-		return true
+	case quotedName().MatchString(text):
+		return nameStep(text)
+	case text == anyStep || strings.ContainsAny(text, "'\"") && !strings.ContainsAny(text, "=?"): // a union of names
+		return anyStep
+	}
+	return Item
+}
+
+// matches reports whether a pattern matches a path or a parent of it. A pattern may omit list items.
+func matches(pattern, path []string) bool {
+	switch {
 	case len(pattern) == 0:
-		return !below
+		return true
 	case len(path) == 0:
 		return false
 	case pattern[0] == anyDepth:
-		return below || slices.ContainsFunc(suffixes(path), func(rest []string) bool { return match(pattern[1:], rest, below) })
-	case (pattern[0] == anyStep || pattern[0] == path[0]) && match(pattern[1:], path[1:], below):
-		return true
+		return matches(pattern[1:], path) || matches(pattern, path[1:])
 	}
-	return path[0] == Item && match(pattern, path[1:], below)
+	isStep := pattern[0] == anyStep || pattern[0] == path[0]
+	return isStep && matches(pattern[1:], path[1:]) || path[0] == Item && matches(pattern, path[1:])
 }
 
-// suffixes are what is left of a path after any number of steps.
-func suffixes(path []string) [][]string {
-	out := [][]string{{}}
-	for i := range path {
-		out = append(out, path[i:])
+// HidePath hides confidential values by which the path of a field, as plans show it, names items of lists:
+// spec.users[pin="1234"] becomes spec.users[pin=(hidden)]. A value is hidden if its field is confidential. It is also
+// hidden if it contains a text of t, which may be nil, unless its key is "name", which identifies the item.
+func (f Fields) HidePath(path string, t *Texts) string {
+	var names []string
+	shown, rest := "", path
+	for rest != "" {
+		part, after := rest[:1], rest[1:]
+		if m := pathPart().FindStringSubmatch(rest); m != nil {
+			part, after = m[0], rest[len(m[0]):]
+			switch {
+			case m[3] != "":
+				names = append(names, Item)
+				part = itemValue().ReplaceAllStringFunc(part, func(item string) string { return f.hideItem(names, item, t) })
+			case m[4] != "":
+				names = append(names, nameStep(m[4]))
+			}
+		}
+		shown, rest = shown+part, after
 	}
-	return out
+	return shown
+}
+
+// hideItem hides the value in key=value, or =value, by which a path names an item.
+func (f Fields) hideItem(at []string, item string, t *Texts) string {
+	m := itemValue().FindStringSubmatch(item)
+	if m[2] != "" {
+		at = below(at, m[2])
+	}
+	text, err := strconv.Unquote(m[3])
+	if err != nil {
+		text = m[3]
+	}
+	if f.IsHidden(at) || m[2] != "name" && t.Hide(text) != text {
+		return m[1] + m[2] + "=" + Placeholder
+	}
+	return item
 }

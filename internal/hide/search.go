@@ -24,7 +24,7 @@ type search struct {
 type secret struct {
 	text      string
 	sure      bool // it is hidden also if it stands in plain sight
-	wholeWord bool // it is found only as a whole word
+	wholeWord bool // it is found only as a whole word, because numbers occur in others by chance
 }
 
 // A term is a form of a secret, in lower case.
@@ -44,7 +44,7 @@ func (s *search) add(text string, sure bool) {
 		known.sure = known.sure || sure
 		return
 	}
-	of := &secret{text, sure, len(text) < minSearched || !strings.ContainsFunc(text, unicode.IsLetter)}
+	of := &secret{text, sure, len(text) < minSearched || len(text) < 2*minSearched && strings.Trim(text, "-.0123456789") == ""}
 	s.secrets[text] = of
 	forms := append(scientific(text), text,
 		strings.ReplaceAll(text, " ", "+"),           // in the query of a URL

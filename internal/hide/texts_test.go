@@ -9,23 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestKeys(t *testing.T) {
-	for key, want := range map[string]keyClass{
-		"password": confidentialKey, "dbPassword": confidentialKey, "DB_PASSWORD": confidentialKey, "postgres-password": confidentialKey, "token": confidentialKey,
-		"apiKey": confidentialKey, "API_KEY": confidentialKey, "secretKey": confidentialKey, "encryptionKey": confidentialKey, "licenseKey": confidentialKey,
-		"credentials": confidentialKey, "clientSecret": confidentialKey, "slackWebhookUrl": confidentialKey, "pwd": confidentialKey, "tls.key": confidentialKey,
-		"key": ambiguousKey, "auth": ambiguousKey,
-		"existingSecret": ordinaryKey, "secretName": ordinaryKey, "tokenPath": ordinaryKey, "passwordFile": ordinaryKey,
-		"existingSecretPasswordKey": ordinaryKey, "passwordKey": ordinaryKey, "topologyKey": ordinaryKey, "imagePullSecrets": ordinaryKey,
-		"secretKeyRef": ordinaryKey, "secretKeys": ordinaryKey, "externalSecrets": ordinaryKey, "tokenTTL": ordinaryKey,
-		"image": ordinaryKey, "host": ordinaryKey, "username": ordinaryKey, "DB_NAME": ordinaryKey, "keyboard": ordinaryKey, "monkey": ordinaryKey, "passthrough": ordinaryKey, "author": ordinaryKey,
-	} {
-		if got := classifyKey(key); got != want {
-			t.Errorf("suspect(%s) = %d, want %d", key, got, want)
-		}
-	}
-}
-
 func secretOf(data map[string]any) *unstructured.Unstructured {
 	encoded := map[string]any{}
 	for key, v := range data {
@@ -114,8 +97,7 @@ func TestNamesAreShown(t *testing.T) {
 // TestGeneratedValuesAreHidden also if they might be words.
 func TestGeneratedValuesAreHidden(t *testing.T) {
 	var texts Texts
-	texts.AddGenerated(secretOf(map[string]any{"password": "qwxzkvbn", "mode": "standalone", "db.pass": "lowercase"}),
-		func(path string) bool { return path == "data.password" || path == `data."db.pass"` })
+	texts.AddObject(secretOf(map[string]any{"password": "qwxzkvbn", "mode": "standalone", "db.pass": "lowercase"}), "data.password", `data."db.pass"`)
 	if got := texts.Hide("qwxzkvbn and lowercase are standalone"); got != "(hidden) and (hidden) are standalone" {
 		t.Errorf("got %q", got)
 	}

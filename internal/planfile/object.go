@@ -86,7 +86,8 @@ func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f com
 	if f.Type != compare.Removed && f.Declared {
 		out.After = k.digest("field "+object+" "+path, f.After)
 	}
-	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
+	_, hidesBefore := secret.Mask(fields.Names(f.Path), f.Before)
+	if _, hidesAfter := secret.Mask(fields.Names(f.Path), f.After); !hidesBefore && !hidesAfter {
 		out.From, out.To = shownValues(hidden, f)
 	}
 	return out

@@ -30,7 +30,7 @@ func ShownManifest(obj *unstructured.Unstructured) map[string]any {
 	}
 	confidential := hide.ConfidentialFields(obj)
 	for key, v := range out {
-		out[key], _ = masked(confidential, []string{key}, v)
+		out[key], _ = confidential.Mask([]string{key}, v)
 	}
 	return out
 }
@@ -47,40 +47,10 @@ func withoutBookkeeping(m map[string]any, path ...string) map[string]any {
 // ShownPair returns two values of one field as they may be shown; true means that neither may,
 // because one is confidential.
 func ShownPair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
-	_, hidesA := masked(secret, names, a)
-	if _, hidesB := masked(secret, names, b); hidesA || hidesB {
+	_, hidesA := secret.Mask(names, a)
+	if _, hidesB := secret.Mask(names, b); hidesA || hidesB {
 		return nil, nil, true
 	}
 	f := Field{Before: a, After: b}.WithoutHidden(hidden)
 	return f.Before, f.After, f.Hidden
-}
-
-// masked replaces what is confidential in a value that stands at a path, and reports whether anything is.
-func masked(f hide.Fields, names []string, v any) (out any, hides bool) {
-	if v == nil || !f.HasHiddenWithin(names) {
-		return v, false
-	}
-	if f.IsHidden(names) {
-		return hide.Placeholder, true
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, item := range v {
-			shown, hidden := masked(f, append(slices.Clip(names), key), item)
-			out[key], hides = shown, hides || hidden
-		}
-		return out, hides
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			shown, hidden := masked(f, append(slices.Clip(names), hide.Item), item)
-			out[i], hides = shown, hides || hidden
-		}
-		return out, hides
-	}
-	if len(names) == 1 && names[0] != "metadata" && f.IsHidden([]string{names[0], hide.Item}) {
-		return hide.Placeholder, true // data that isn't a map
-	}
-	return v, false
 }

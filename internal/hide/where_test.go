@@ -50,8 +50,8 @@ func TestFields(t *testing.T) {
 					if got := f.IsHidden(names); got != want {
 						t.Errorf("%s: %q: At(%s) = %v, want %v", annotation, c.paths, path, got, want)
 					}
-					if want && !f.HasHiddenWithin(names[:len(names)-1]) {
-						t.Errorf("%s: %q: Below the parent of %s is false", annotation, c.paths, path)
+					if _, hides := f.Mask(names, "x"); len(names) > 1 && hides != want {
+						t.Errorf("%s: %q: Mask(%s) = %t, want %t", annotation, c.paths, path, hides, want)
 					}
 				}
 			}
@@ -78,10 +78,13 @@ func TestFieldsOfWholeObjects(t *testing.T) {
 				t.Errorf("%s: At(%s) = %v, want %v", name, path, got, want)
 			}
 		}
-		for path, want := range map[string]bool{"data": true, "metadata": true, "metadata.annotations": true, "type": false, "metadata.labels.a": false} {
-			if got := f.HasHiddenWithin(strings.Split(path, ".")); got != want {
-				t.Errorf("%s: Below(%s) = %v, want %v", name, path, got, want)
-			}
+		shown, hides := f.Mask(nil, map[string]any{
+			"kind": "K", "type": "t", "data": map[string]any{"a": "x"}, "spec": "x", "list": []any{"x"},
+			"metadata": map[string]any{"name": "n", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"copy": "x", "helm.sh/x": "y"}},
+		})
+		want := `{"data":{"a":"(hidden)"},"kind":"K","list":["(hidden)"],"metadata":{"annotations":{"copy":"(hidden)","helm.sh/x":"y"},"labels":{"a":"b"},"name":"n"},"spec":"(hidden)","type":"t"}`
+		if got := written(shown); got != want || !hides {
+			t.Errorf("%s: Mask = %s, %t, want %s", name, got, hides, want)
 		}
 	}
 	if ConfidentialFields(annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "false"})).Any() {
