@@ -105,7 +105,7 @@ var places = []lazyregexp.Regexp{
 
 // learnPlaces learns the confidential values at known places in a text, which itself needn't be confidential.
 func (t *Texts) learnPlaces(text string) {
-	if !strings.ContainsAny(text, ":=<") && !strings.Contains(text, " ") {
+	if !strings.ContainsAny(text, ":=<") && !strings.Contains(text, "password ") {
 		return
 	}
 	for _, place := range places {

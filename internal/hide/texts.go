@@ -2,6 +2,7 @@ package hide
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -159,7 +160,15 @@ func (t *Texts) learnField(text string, sure, generated bool) {
 
 // AddValues learns the values of a user or a chart whose keys are confidential, all values
 // below such a key, and passwords at known places in other values, such as URLs.
-func (t *Texts) AddValues(values map[string]any) { t.locked(func() { t.learnLeaves(values, true) }) }
+func (t *Texts) AddValues(values map[string]any) {
+	data, _ := json.Marshal(values)
+	t.locked(func() {
+		if known := "values " + string(data); len(data) == 0 || !t.learned[known] { // revisions have mostly the same defaults
+			t.learned[known] = true
+			t.learnLeaves(values, true)
+		}
+	})
+}
 
 // AddText learns a confidential text.
 func (t *Texts) AddText(text string) { t.locked(func() { t.learn(text, true) }) }
