@@ -40,38 +40,83 @@ func (d *decoder) add(decoded string, from, to int) {
 	}
 }
 
+// copy adds a part of the old view as it is.
+func (d *decoder) copy(from, to int) {
+	for i := from; i < to; i++ {
+		d.add(d.of.text[i:i+1], i, i+1)
+	}
+}
+
 func (d *decoder) view(inDigits bool) view {
 	return view{string(d.text), d.from, d.to, inDigits || d.of.inDigits}
 }
 
-// decoded returns all other ways to read a view: without one kind of escapes, and what is in base64 or hexadecimal digits that stand for
-// at least shortest bytes.
+// decoded returns all other ways to read a view: with words that go on in the next line, without one kind of escapes, and what is in
+// base64 or hexadecimal digits that stand for at least shortest bytes.
 func (v view) decoded(shortest int) []view {
-	var out []view
+	out := []view{v.replaced(lineEnds(v.text), func(string) string { return "" })}
 	for _, e := range escapes {
-		if strings.Contains(v.text, e.sign) {
-			out = append(out, v.replaced(e.pattern().FindAllStringIndex(v.text, -1), e.plain))
-		}
+		out = append(out, v.replaced(e.find(v.text), e.plain))
+	}
+	words := words(v.text, 0, 6, shortest) // hexadecimal digits are digits of base64, too
+	if len(words) == 0 {
+		return out
 	}
 	// Where encoded text begins isn't known: a password may follow others. So groups of digits begin at any digit.
 	for _, start := range []struct{ bits, leftOut int }{{6, 0}, {6, 1}, {6, 2}, {6, 3}, {4, 0}, {4, 1}} {
-		out = append(out, v.encoded(start.bits, start.leftOut, shortest))
+		out = append(out, v.encoded(words, start.bits, start.leftOut, shortest))
 	}
 	return out
 }
 
-// escapes are the kinds of characters that stand for others, with the sign in all of them, and what they stand for.
-var escapes = []struct {
+// words returns where digits of so many bits stand that stand for at least shortest bytes. at is added to the places.
+func words(text string, at, bits, shortest int) [][2]int {
+	var out [][2]int
+	for start, end := 0, 0; start < len(text); start = end + 1 {
+		for end = start; end < len(text) && digit(text[end], bits) >= 0; {
+			end++
+		}
+		if (end-start)*bits >= shortest*8 {
+			out = append(out, [2]int{at + start, at + end})
+		}
+	}
+	return out
+}
+
+// An escapeKind is a kind of escaped characters: how each begins, the whole, and what it stands for.
+type escapeKind struct {
 	sign    string
 	pattern lazyregexp.Regexp
 	plain   func(string) string
-}{
-	{`\`, lazyregexp.New(`(?i)\\u(?:d[89ab][[:xdigit:]]{2}\\ud[c-f][[:xdigit:]]{2}|000[01][[:xdigit:]]{4}|[[:xdigit:]]{4})|\\x[[:xdigit:]]{2}|\\\S`), unquote}, // JSON, %q
-	{`%`, lazyregexp.New(`%[[:xdigit:]]{2}`), unhex},                                         // URLs
-	{`&`, lazyregexp.New(`&(?:[a-zA-Z]+|#[0-9]+|#[xX][[:xdigit:]]+);`), html.UnescapeString}, // XML
-	{`'`, lazyregexp.New(`'\\''|''`), quote},                                                 // shells, YAML, SQL
-	{`\'`, lazyregexp.New(`\\'`), quote},                                                     // errors of JSON schemas, others
-	{"\n", lazyregexp.New(`\s*\n\s*`), func(string) string { return "" }},                    // base64 in lines of 64 or 76 characters
+}
+
+var escapes = []escapeKind{
+	{`\`, lazyregexp.New(`(?i)^(?:\\u(?:d[89ab][[:xdigit:]]{2}\\ud[c-f][[:xdigit:]]{2}|000[01][[:xdigit:]]{4}|[[:xdigit:]]{4})|\\x[[:xdigit:]]{2}|\\\S)`), unquote}, // JSON, %q
+	{`%`, lazyregexp.New(`^%[[:xdigit:]]{2}`), unhex},                                         // URLs
+	{`&`, lazyregexp.New(`^&(?:[a-zA-Z]+|#[0-9]+|#[xX][[:xdigit:]]+);`), html.UnescapeString}, // XML
+	{`'`, lazyregexp.New(`^(?:'\\''|'')`), quote},                                             // shells, YAML, SQL
+	{`\'`, lazyregexp.New(`^\\'`), quote},                                                     // errors of JSON schemas, others
+}
+
+// maxEscape is the length, in bytes, of the longest escaped characters: names in XML.
+const maxEscape = 40
+
+// find returns where escaped characters of a kind stand.
+func (e escapeKind) find(text string) [][]int {
+	var out [][]int
+	for at := 0; ; {
+		i := strings.Index(text[at:], e.sign)
+		if i < 0 {
+			return out
+		}
+		at += i
+		if m := e.pattern().FindStringIndex(text[at:min(len(text), at+maxEscape)]); m != nil {
+			out = append(out, []int{at, at + m[1]})
+			at += m[1]
+		} else {
+			at++
+		}
+	}
 }
 
 // unquote decodes an escaped character of JSON or %q, also if others have written it in capitals.
@@ -100,47 +145,72 @@ func unhex(text string) string {
 	return string(data)
 }
 
+// minWrapped is the length, in bytes, from which the word of a line may go on in the next line.
+const minWrapped = 16
+
+// lineEnds returns where lines of one word each end, with the indentation of the next line: base64 is often written in lines of 64 or
+// 76 characters.
+func lineEnds(text string) [][]int {
+	var out [][]int
+	isWord := func(line string) bool { return line != "" && !strings.ContainsAny(line, " \t") }
+	before, end, at := "", 0, 0
+	for line := range strings.Lines(text) {
+		word := strings.TrimSpace(line)
+		start := at + strings.Index(line, word)
+		if len(before) >= minWrapped && isWord(before) && isWord(word) {
+			out = append(out, []int{end, start})
+		}
+		before, end, at = word, start+len(word), at+len(line)
+	}
+	return out
+}
+
+// maxWhole is the length, in bytes, up to which a text is decoded as a whole. Of longer ones, only those lines are that have something
+// to decode.
+const maxWhole = 4 << 10
+
 // replaced returns a view with something plain in place of the given parts; an empty view if there are none.
 func (v view) replaced(parts [][]int, plain func(string) string) view {
-	if parts == nil {
-		return view{}
-	}
 	d := decoder{of: v}
 	at := 0
-	for _, part := range append(parts, []int{len(v.text), len(v.text)}) {
-		for ; at < part[0]; at++ {
-			d.add(v.text[at:at+1], at, at+1)
+	for i, part := range parts {
+		end := len(v.text)
+		if i+1 < len(parts) {
+			end = parts[i+1][0]
 		}
-		if at = part[1]; part[0] < at {
-			d.add(plain(v.text[part[0]:at]), part[0], at)
+		if len(v.text) > maxWhole {
+			at += strings.LastIndexByte(v.text[at:part[0]], '\n') + 1
+			if n := strings.IndexByte(v.text[part[1]:end], '\n'); n >= 0 {
+				end = part[1] + n + 1
+			}
 		}
+		d.copy(at, part[0])
+		d.add(plain(v.text[part[0]:part[1]]), part[0], part[1])
+		d.copy(part[1], end)
+		at = end
 	}
 	return d.view(false)
 }
 
-// encoded returns a view of what words of digits stand for. A digit has a number of bits. The first ones are left out.
-func (v view) encoded(bits, leftOut, shortest int) view {
+// encoded returns a view of what digits in words stand for. A digit has a number of bits. The first ones are left out.
+func (v view) encoded(in [][2]int, bits, leftOut, shortest int) view {
 	d := decoder{of: v}
-	for start, end := 0, 0; start < len(v.text); start = end + 1 {
-		for end = start; end < len(v.text) && digit(v.text[end], bits) >= 0; {
-			end++
-		}
-		if (end-start-leftOut)*bits < shortest*8 {
-			continue
-		}
-		value, held := 0, 0 // in bits that aren't decoded yet
-		for i := start + leftOut; i < end; i++ {
-			value, held = value<<bits|digit(v.text[i], bits), held+bits
-			if held >= 8 {
-				held -= 8
-				d.add(string([]byte{byte(value >> held)}), i+1-(held+7+bits)/bits, i+1)
+	for _, w := range in {
+		for _, word := range words(v.text[w[0]:w[1]], w[0], bits, shortest) {
+			value, held := 0, 0 // in bits that aren't decoded yet
+			for i := word[0] + leftOut; i < word[1]; i++ {
+				value, held = value<<bits|digit(v.text[i], bits), held+bits
+				if held >= 8 {
+					held -= 8
+					d.add(string([]byte{byte(value >> held)}), i+1-(held+7+bits)/bits, i+1)
+				}
 			}
+			for end := word[1]; end < len(v.text) && v.text[end] == '=' && len(d.to) > 0; end++ { // padding belongs to the last byte
+				_, to := v.place(end, end+1)
+				d.to[len(d.to)-1] = int32(to)
+			}
+			d.add("\x00", word[1]-1, word[1]) // ends the word
 		}
-		for ; end < len(v.text) && v.text[end] == '='; end++ { // padding belongs to the last byte
-			_, to := v.place(end, end+1)
-			d.to[len(d.to)-1] = int32(to)
-		}
-		d.add("\x00", end-1, end) // ends the word
 	}
 	return d.view(true)
 }

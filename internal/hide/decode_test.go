@@ -93,3 +93,16 @@ func TestWrappedTextsStayHidden(t *testing.T) {
 		t.Errorf("%q has changed: %q", lines, got)
 	}
 }
+
+// TestLongTextsHideWhatIsEscapedInOneLine: of long texts, only lines that have something to decode are decoded.
+func TestLongTextsHideWhatIsEscapedInOneLine(t *testing.T) {
+	left, right := canary(t, 8), canary(t, 8)
+	var texts Texts
+	texts.AddValues(map[string]any{"password": left + `"<` + right})
+	filling := strings.Repeat("  \"expr\": \"sum(rate(x{job=\\\"a\\\"}[5m]))\", it''s &amp; %20\n", maxWhole/40)
+	for _, form := range []string{left + `\"<` + right, left + `\"\u003c` + right, left + `&#34;&lt;` + right, left + `%22%3C` + right, left + `\\\"<` + right} {
+		if got, want := texts.Hide(filling+"is "+form+" here\n"+filling), filling+"is (hidden) here\n"+filling; got != want {
+			t.Errorf("%s is shown, or what is around it isn't", form)
+		}
+	}
+}

@@ -84,7 +84,11 @@ const maxDocument = 64 << 10
 // contentOf returns the content of a text that is JSON or YAML with keys or items; nil for other texts.
 func contentOf(text string) (content any) {
 	isDocument := strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, "- ") || strings.Contains(text, ": ") || strings.Contains(text, ":\n")
-	if !isDocument || len(text) > maxDocument || strings.Contains(text, "\n---") || json.Unmarshal([]byte(text), &content) != nil && yaml.Unmarshal([]byte(text), &content) != nil {
+	if !isDocument || len(text) > maxDocument || strings.Contains(text, "\n---") {
+		return nil
+	}
+	exact := func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d } // long numbers
+	if yaml.Unmarshal([]byte(text), &content, exact) != nil && json.Unmarshal([]byte(text), &content) != nil {
 		return nil
 	}
 	return content

@@ -16,6 +16,7 @@ import (
 // Its cost grows with the length of the searched text, not with their number.
 type search struct {
 	byHead   map[uint32][]term // by their first headLength bytes
+	filter   [1 << 10]uint64   // a bit for each head's hash, which is quicker to look at
 	secrets  map[string]*secret
 	shortest int // length of the shortest term
 }
@@ -57,7 +58,9 @@ func (s *search) add(text string, sure bool) {
 		if len(form) < headLength {
 			continue
 		}
-		s.byHead[headOf(form, 0)] = append(s.byHead[headOf(form, 0)], term{form, of})
+		head := headOf(form, 0)
+		s.byHead[head] = append(s.byHead[head], term{form, of})
+		s.filter[slot(head)>>6] |= 1 << (slot(head) & 63)
 		if s.shortest == 0 || len(form) < s.shortest {
 			s.shortest = len(form)
 		}
@@ -67,6 +70,8 @@ func (s *search) add(text string, sure bool) {
 func headOf(text string, at int) uint32 {
 	return binary.LittleEndian.Uint32([]byte(text[at : at+headLength]))
 }
+
+func slot(head uint32) uint32 { return head * 2654435761 >> 16 }
 
 // number matches a number of JSON.
 var number = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -133,7 +138,11 @@ func (s *search) find(text string, isShown func(occurrence, string) bool) []occu
 func (s *search) appendIn(out []occurrence, v view, isShown func(occurrence, string) bool) []occurrence {
 	lower := lowered(v.text)
 	for i := 0; i+headLength <= len(lower); i++ {
-		for _, p := range s.byHead[headOf(lower, i)] {
+		head := headOf(lower, i)
+		if s.filter[slot(head)>>6]&(1<<(slot(head)&63)) == 0 {
+			continue
+		}
+		for _, p := range s.byHead[head] {
 			end := i + len(p.text)
 			if !strings.HasPrefix(lower[i:], p.text) || p.of.wholeWord && !v.inDigits && !alone(v.text, i, end) || isShown(occurrence{i, end, p.of}, v.text) {
 				continue
