@@ -91,11 +91,12 @@ type escapeKind struct {
 }
 
 var escapes = []escapeKind{
-	{`\`, lazyregexp.New(`(?i)^(?:\\u(?:d[89ab][[:xdigit:]]{2}\\ud[c-f][[:xdigit:]]{2}|000[01][[:xdigit:]]{4}|[[:xdigit:]]{4})|\\x[[:xdigit:]]{2}|\\\S)`), unquote}, // JSON, %q
-	{`%`, lazyregexp.New(`^%[[:xdigit:]]{2}`), unhex},                                         // URLs
-	{`&`, lazyregexp.New(`^&(?:[a-zA-Z]+|#[0-9]+|#[xX][[:xdigit:]]+);`), html.UnescapeString}, // XML
-	{`'`, lazyregexp.New(`^(?:'\\''|'')`), quote},                                             // shells, YAML, SQL
-	{`\'`, lazyregexp.New(`^\\'`), quote},                                                     // errors of JSON schemas, others
+	{`\`, lazyregexp.New(`(?i)^(?:\\u(?:d[89ab][[:xdigit:]]{2}\\ud[c-f][[:xdigit:]]{2}|[[:xdigit:]]{4})|\\x[[:xdigit:]]{2}|\\\S)`), unquote}, // JSON, %q
+	{`\`, lazyregexp.New(`(?i)^\\u000[01][[:xdigit:]]{4}`), unquote},                                                                         // %q; in small letters it may be JSON
+	{`%`, lazyregexp.New(`^%[[:xdigit:]]{2}`), unhex},                                                                                        // URLs
+	{`&`, lazyregexp.New(`^&(?:[a-zA-Z]+|#[0-9]+|#[xX][[:xdigit:]]+);`), html.UnescapeString},                                                // XML
+	{`'`, lazyregexp.New(`^(?:'\\''|'')`), quote},                                                                                            // shells, YAML, SQL
+	{`\'`, lazyregexp.New(`^\\'`), quote},                                                                                                    // errors of JSON schemas, others
 }
 
 // maxEscape is the length, in bytes, of the longest escaped characters: names in XML.
