@@ -526,7 +526,9 @@ func TestFewRights(t *testing.T) {
 				}
 			}
 			w.as(u)
-			web := w.apply(workload("Deployment", "web", 1, kubetest.PullPermanent()[:2], "  progressDeadlineSeconds: 15\n"))
+			// What is seen of the pod isn't final in time, also where the controller is late.
+			slow := kubetest.Script{{After: time.Second, Phase: "Pending", State: kubetest.Waiting("ErrImagePull", `failed to do request: Head "https://r/v2/x": dial tcp: i/o timeout`)}}
+			web := w.apply(workload("Deployment", "web", 1, slow, "  progressDeadlineSeconds: 15\n"))
 			good := w.apply(workload("Deployment", "good", 1, nil, ""))
 			o := w.wait(track.Options{}, 90*time.Second, web, good)
 
@@ -543,11 +545,7 @@ func TestFewRights(t *testing.T) {
 			seesPods := strings.Contains(pods, "watch") && (strings.Contains(pods, "list") || w.streamsLists())
 			o.warnedOnce("pod details unavailable", !seesPods)
 			o.warnedOnce("events unavailable", !strings.Contains(events, "list,watch"))
-			want := class.ProgressDeadline
-			if failed, ok := errors.AsType[*track.FailedError](o.err); ok && seesPods && failed.Causes[0].Class == class.ImagePullPermanent {
-				want = class.ImagePullPermanent // where the controller is late, what is seen of the pod is certain before
-			}
-			cause := o.failed(want, 14*time.Second, time.Minute)
+			cause := o.failed(class.ProgressDeadline, 14*time.Second, time.Minute)
 			if shown := cause.PodCount > 0; shown != seesPods || len(cause.Objects) != 1 {
 				t.Errorf("cause = %+v, want that of one object and of what can be seen of its pod", cause)
 			}

@@ -411,7 +411,7 @@ func TestMigrationGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := regexp.MustCompile("(?m)^ *(deployer .*)$|`(deployer [^`…]*)`").FindAllStringSubmatch(guide, -1)
-	if len(shown) < 5 {
+	if len(shown) < 7 {
 		t.Fatalf("found only %d command lines", len(shown))
 	}
 	for _, m := range shown {
