@@ -152,7 +152,7 @@ func valueTexts(a, b *unstructured.Unstructured, path fieldpath.Path, secret hid
 	var has [2]bool
 	for i, obj := range []*unstructured.Unstructured{a, b} {
 		values[i], has[i] = fields.Value(objectOf(obj), path)
-		if _, hides := secret.Mask(fields.Names(path), values[i]); hides {
+		if secret.HidesAny(fields.Names(path), values[i]) {
 			values[i] = hide.Placeholder
 		}
 	}

@@ -216,7 +216,10 @@ func (r *run) lookOnceMore(ctx context.Context) error {
 	isProgram := func(id kube.ID) bool { return kube.RunsToEnd(id.GroupKind()) }
 	mayBeOurs := r.op.request != nil && ranProgram(r.op.Plan.Waves) && !slices.ContainsFunc(gone, isProgram)
 	if err == nil && len(gone) > 0 && mayBeOurs {
-		done := len(r.op.Plan.Waves) - min(1, len(r.op.Plan.Last())) // whose turn is still to come
+		done := len(r.op.Plan.Waves)
+		if len(r.op.Plan.Last()) > 0 {
+			done-- // its turn is still to come
+		}
 		for i := range r.op.Plan.Waves {
 			wave := &r.op.Plan.Waves[i]
 			isGone := func(c apply.Change) bool { return slices.Contains(gone, c.ID) }

@@ -17,8 +17,8 @@ type view struct {
 	inDigits bool    // it was in base64 or hexadecimal digits, so that what stands beside a word may be anything
 }
 
-// place returns where a part of a view stands in the original.
-func (v view) place(from, to int) (int, int) {
+// inOriginal returns where a part of a view stands in the original.
+func (v view) inOriginal(from, to int) (int, int) {
 	if v.from == nil {
 		return from, to
 	}
@@ -34,7 +34,7 @@ type decoder struct {
 
 // add adds what the part of the old view between two places stands for.
 func (d *decoder) add(decoded string, from, to int) {
-	from, to = d.of.place(from, to)
+	from, to = d.of.inOriginal(from, to)
 	for i := range len(decoded) {
 		d.text, d.from, d.to = append(d.text, decoded[i]), append(d.from, int32(from)), append(d.to, int32(to))
 	}
@@ -58,19 +58,19 @@ func (v view) decoded(shortest int) []view {
 	for _, e := range escapes {
 		out = append(out, v.replaced(e.find(v.text), e.plain))
 	}
-	words := words(v.text, 0, 6, shortest) // hexadecimal digits are digits of base64, too
-	if len(words) == 0 {
+	runs := digitRuns(v.text, 0, 6, shortest) // hexadecimal digits are digits of base64, too
+	if len(runs) == 0 {
 		return out
 	}
 	// Where encoded text begins isn't known: a password may follow others. So groups of digits begin at any digit.
 	for _, start := range []struct{ bits, leftOut int }{{6, 0}, {6, 1}, {6, 2}, {6, 3}, {4, 0}, {4, 1}} {
-		out = append(out, v.encoded(words, start.bits, start.leftOut, shortest))
+		out = append(out, v.encoded(runs, start.bits, start.leftOut, shortest))
 	}
 	return out
 }
 
-// words returns where digits of so many bits stand that stand for at least shortest bytes. at is added to the places.
-func words(text string, at, bits, shortest int) [][2]int {
+// digitRuns returns where digits of so many bits stand that stand for at least shortest bytes. at is added to the places.
+func digitRuns(text string, at, bits, shortest int) [][2]int {
 	var out [][2]int
 	for start, end := 0, 0; start < len(text); start = end + 1 {
 		for end = start; end < len(text) && digit(text[end], bits) >= 0; {
@@ -193,24 +193,24 @@ func (v view) replaced(parts [][]int, plain func(string) string) view {
 	return d.view(false)
 }
 
-// encoded returns a view of what digits in words stand for. A digit has a number of bits. The first ones are left out.
-func (v view) encoded(in [][2]int, bits, leftOut, shortest int) view {
+// encoded returns a view of what runs of digits stand for. A digit has a number of bits. The first ones are left out.
+func (v view) encoded(runs [][2]int, bits, leftOut, shortest int) view {
 	d := decoder{of: v}
-	for _, w := range in {
-		for _, word := range words(v.text[w[0]:w[1]], w[0], bits, shortest) {
+	for _, longer := range runs {
+		for _, run := range digitRuns(v.text[longer[0]:longer[1]], longer[0], bits, shortest) {
 			value, held := 0, 0 // in bits that aren't decoded yet
-			for i := word[0] + leftOut; i < word[1]; i++ {
+			for i := run[0] + leftOut; i < run[1]; i++ {
 				value, held = value<<bits|digit(v.text[i], bits), held+bits
 				if held >= 8 {
 					held -= 8
 					d.add(string([]byte{byte(value >> held)}), i+1-(held+7+bits)/bits, i+1)
 				}
 			}
-			for end := word[1]; end < len(v.text) && v.text[end] == '=' && len(d.to) > 0; end++ { // padding belongs to the last byte
-				_, to := v.place(end, end+1)
+			for end := run[1]; end < len(v.text) && v.text[end] == '=' && len(d.to) > 0; end++ { // padding belongs to the last byte
+				_, to := v.inOriginal(end, end+1)
 				d.to[len(d.to)-1] = int32(to)
 			}
-			d.add("\x00", word[1]-1, word[1]) // ends the word
+			d.add("\x00", run[1]-1, run[1]) // ends the run
 		}
 	}
 	return d.view(true)

@@ -94,9 +94,9 @@ func contentOf(text string) (content any) {
 	return content
 }
 
-// places match where a confidential value may stand in a text. Their groups are its key, which is empty where only a password
+// knownPlaces match where a confidential value may stand in a text. Their groups are its key, which is empty where only a password
 // stands, and the value.
-var places = []lazyregexp.Regexp{
+var knownPlaces = []lazyregexp.Regexp{
 	lazyregexp.New(`://[^\s/"'@:<>]*():([^\s"'<>]+)@`),                                           // https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1
 	lazyregexp.New(`(?i)\bbearer()\s+([\w\-.~+/=]+)`),                                            // https://www.rfc-editor.org/rfc/rfc6750#section-2.1
 	lazyregexp.New(`(?i)\bbasic()\s+([\w+/]{8,}=*)`),                                             // https://www.rfc-editor.org/rfc/rfc7617#section-2
@@ -112,8 +112,8 @@ func (t *Texts) learnPlaces(text string) {
 	if !strings.ContainsAny(text, ":=<") && !strings.Contains(text, "password ") {
 		return
 	}
-	for _, place := range places {
-		for _, m := range place().FindAllStringSubmatch(text, -1) {
+	for _, pattern := range knownPlaces {
+		for _, m := range pattern().FindAllStringSubmatch(text, -1) {
 			value := m[2]
 			if m[1] != "" {
 				value = strings.Trim(value, `"'`)

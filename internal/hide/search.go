@@ -147,7 +147,7 @@ func (s *search) appendIn(out []occurrence, v view, isShown func(occurrence, str
 			if !strings.HasPrefix(lower[i:], p.text) || p.of.wholeWord && !v.inDigits && !alone(v.text, i, end) || isShown(occurrence{i, end, p.of}, v.text) {
 				continue
 			}
-			if from, to := v.place(i, end); v.from == nil || to-from > len(p.text) {
+			if from, to := v.inOriginal(i, end); v.from == nil || to-from > len(p.text) {
 				out = append(out, occurrence{from, to, p.of})
 			}
 		}

@@ -133,6 +133,14 @@ func (f Fields) Mask(names []string, v any) (shown any, hides bool) {
 	return shown, hides
 }
 
+// HidesAny reports whether anything is confidential in values that a field has or had.
+func (f Fields) HidesAny(names []string, values ...any) bool {
+	return slices.ContainsFunc(values, func(v any) bool {
+		_, hides := f.Mask(names, v)
+		return hides
+	})
+}
+
 // mask is Mask that calls found with everything that it hides.
 func (f Fields) mask(names []string, v any, found func(v any, at place)) any {
 	return walk(v, place{names: names}, func(v any, at place) (any, bool) {

@@ -86,8 +86,7 @@ func fieldOf(k key, hidden *hide.Texts, secret hide.Fields, object string, f com
 	if f.Type != compare.Removed && f.Declared {
 		out.After = k.digest("field "+object+" "+path, f.After)
 	}
-	_, hidesBefore := secret.Mask(fields.Names(f.Path), f.Before)
-	if _, hidesAfter := secret.Mask(fields.Names(f.Path), f.After); !hidesBefore && !hidesAfter {
+	if !secret.HidesAny(fields.Names(f.Path), f.Before, f.After) {
 		out.From, out.To = shownValues(hidden, f)
 	}
 	return out

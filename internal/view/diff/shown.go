@@ -47,8 +47,7 @@ func withoutBookkeeping(m map[string]any, path ...string) map[string]any {
 // ShownPair returns two values of one field as they may be shown; true means that neither may,
 // because one is confidential.
 func ShownPair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
-	_, hidesA := secret.Mask(names, a)
-	if _, hidesB := secret.Mask(names, b); hidesA || hidesB {
+	if secret.HidesAny(names, a, b) {
 		return nil, nil, true
 	}
 	f := Field{Before: a, After: b}.WithoutHidden(hidden)
