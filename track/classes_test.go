@@ -136,7 +136,7 @@ func TestFailureClasses(t *testing.T) {
 			}
 			w := newWorld(t)
 			if test.class == class.ContainerEnded {
-				w.c.Since(t, "1.34", "restart policies of containers")
+				w.c.Since(t, "1.35", "restart policies of containers")
 			}
 			w.meets(test)
 		})
