@@ -167,15 +167,18 @@ func policyByLabel() string {
 		"validationActions: [Deny]", "validationActions: [Deny], paramRef: {namespace: NS, selector: {matchLabels: {chosen: yes-NS}}, parameterNotFoundAction: Allow}")
 }
 
-// keepParameters leaves a policy in the cluster that goes by the kind of parameter, and about nothing: when the last policy of a kind of
-// parameters is deleted, Kubernetes 1.37.2 finds none by label for the next one.
-func (w *world) keepParameters() {
+// keepParameters leaves a policy and its binding in the cluster that go by a kind of parameter, and about nothing: when the last
+// of a kind goes, API servers stop watching it for good. Those before 1.37 find no parameter for the next policy then, and 1.37.2
+// finds none by label.
+func (w *world) keepParameters(kind string) {
 	w.Helper()
 	w.cluster.Since(w, "1.30", "ValidatingAdmissionPolicies")
-	policy := strings.NewReplacer("UNIQUE", "deployer-test-pod-templates", "NS", "none").Replace(strings.Split(policyByLabel(), "---\n")[0])
-	_, err := w.in("validatingadmissionpolicies").Create(w.Context(), kubetest.Object(w.T, policy), metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		w.Fatal(err)
+	name := "deployer-test-" + strings.ToLower(kind)
+	policy, binding, _ := strings.Cut(strings.NewReplacer("UNIQUE", name, "NS", "none").Replace(policyBy(kind, "true")), "---\n")
+	for resource, manifest := range map[string]string{"validatingadmissionpolicies": policy, "validatingadmissionpolicybindings": binding} {
+		if _, err := w.in(resource).Create(w.Context(), kubetest.Object(w.T, manifest), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			w.Fatal(err)
+		}
 	}
 }
 
@@ -214,8 +217,10 @@ func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
 			w := newWorld(t)
 			fill := strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "PORT", fmt.Sprint(30060+i)).Replace
 			name := w.unique()
-			if strings.Contains(c.before, "kind: PodTemplate}") {
-				w.keepParameters()
+			for _, kind := range []string{"ConfigMap", "PodTemplate"} {
+				if strings.Contains(c.before, "paramKind: {apiVersion: v1, kind: "+kind+"}") {
+					w.keepParameters(kind)
+				}
 			}
 			w.ok("install", name, w.chart(fill(c.before)), "--wait=false")
 			if strings.Contains(c.before, "kind: PersistentVolumeClaim") {
