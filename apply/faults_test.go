@@ -168,12 +168,16 @@ func TestPortIsLetGoLate(t *testing.T) {
 	const chart = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: NodePort, clusterIP: 10.96.0.80, ports: [{port: 80, nodePort: 30087}]}"
 	s.deploy(chart)
 	next := strings.Replace(chart, "10.96.0.80", "10.96.0.81", 1)
+	late := s.manifests(strings.NewReplacer("name: x", "name: late", "clusterIP: 10.96.0.80, ", "").Replace(chart))[0].Object
 	services, held := s.client("v1", "Service"), false
 	s.through(&faulty{
 		before: func(r *http.Request) (*http.Response, error) {
 			if real(r) && r.Method != http.MethodDelete && !held && strings.HasSuffix(r.URL.Path, "/x") {
 				held = true
-				s.post(s.manifests(strings.NewReplacer("name: x", "name: late", "clusterIP: 10.96.0.80, ", "").Replace(chart))[0].Object, "x")
+				s.eventually("the port is let go", func() error { // late here, too
+					_, err := services.Create(bg, late, metav1.CreateOptions{})
+					return err
+				})
 			}
 			return nil, nil
 		},
