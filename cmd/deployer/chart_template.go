@@ -38,10 +38,10 @@ func templateCommand(e *env) *command {
 	o := &templateOptions{}
 	const why = "template only renders"
 	shared := []*flag{ // with install in Helm, where they do nothing either
-		noEffect(e, flag{name: "description", why: why}), noEffect(e, flag{name: "labels", also: "l", why: why}),
-		noEffectToggle(e, "wait", why, slices.Sorted(maps.Keys(waitSynonyms))...), noEffectToggle(e, "wait-for-jobs", why),
-		noEffectToggle(e, "atomic", why), noEffectToggle(e, "create-namespace", why), noEffectToggle(e, "disable-openapi-validation", why),
-		noEffectToggle(e, "force", why), noEffectToggle(e, "hide-notes", why), noEffectToggle(e, "replace", why),
+		{name: "description", why: why, value: text(new(string))}, {name: "labels", also: "l", why: why, value: text(new(string))},
+		noEffect("wait", why, slices.Sorted(maps.Keys(waitSynonyms))...), noEffect("wait-for-jobs", why),
+		noEffect("atomic", why), noEffect("create-namespace", why), noEffect("disable-openapi-validation", why),
+		noEffect("force", why), noEffect("hide-notes", why), noEffect("replace", why),
 	}
 	flags := []*flag{
 		{name: "show-only", also: "s", usage: "only show the manifests of this `TEMPLATE` (repeatable)", is: common | safe, value: verbatimList(&o.options.ShowOnly)},

@@ -34,7 +34,7 @@ func (l commandLine) run(ctx context.Context, e *env) error {
 		args = append(args, given.String())
 		if !registered[given.flag.name] {
 			registered[given.flag.name] = true
-			c.Flags = append(c.Flags, &cli.GenericFlag{Name: given.flag.name, Value: &adaptedValue{given.flag, &problems}})
+			c.Flags = append(c.Flags, &cli.GenericFlag{Name: given.flag.name, Value: &adaptedValue{e, given.flag, &problems}})
 		}
 	}
 	app := &cli.App{
@@ -47,13 +47,13 @@ func (l commandLine) run(ctx context.Context, e *env) error {
 // An adaptedValue is the value of a flag as the library wants it. It accepts everything and notes what is wrong, because
 // the library stops at the first error, and tells it in its own words.
 type adaptedValue struct {
+	e        *env
 	flag     *flag
 	problems *[]error
 }
 
 func (a *adaptedValue) Set(text string) error {
-	a.flag.given = true
-	if err := a.flag.value.set(text); err != nil {
+	if err := a.e.give(a.flag, text); err != nil {
 		*a.problems = append(*a.problems, usagef("--%s: %w", a.flag.name, err))
 	}
 	return nil

@@ -35,7 +35,8 @@ type flag struct {
 	env     string // Helm's variables for it, separated by blanks; ours has the flag's name
 	kubectl string // kubectl's flag that chooses the same cluster
 	is      attribute
-	why     string // why a flag of Helm has no effect here; such a flag isn't shown
+	why     string   // why a flag of Helm has no effect here; such a flag isn't shown
+	welcome []string // values of such a flag that ask for what happens anyway
 	value   value
 
 	given bool // on the command line or in the environment

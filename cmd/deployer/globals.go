@@ -39,8 +39,8 @@ func globalFlags(e *env) []*flag {
 		{name: "repository-cache", usage: "`DIR` with cached repository indexes", is: rare | safe | everywhere | notForPlugins, value: text(&e.files.RepositoryCache)},
 		{name: "color", also: "colour", usage: "auto (on a terminal), always or never", env: "HELM_COLOR", is: usual | safe | everywhere | ofThisRun, value: choice(&e.colour, "auto", "always", "never")},
 		{name: "debug", usage: "print more details", env: "HELM_DEBUG", is: usual | safe | everywhere | notForPlugins | ofThisRun, value: toggle(&e.files.Debug)},
-		noEffect(e, flag{name: "content-cache", is: everywhere, why: "charts are not cached"}),
-	}, klogFlags(e)...))
+		{name: "content-cache", is: everywhere, why: "charts are not cached", value: text(new(string))},
+	}, klogFlags()...))
 }
 
 // groups is --kube-as-group. Only its variables separate groups by commas, as in Helm: the name of a group, such as that
@@ -109,34 +109,29 @@ func printTo(w io.Writer, text string) error {
 	return err
 }
 
-// A flag of Helm that may stand without a value and has no effect: its name, and why.
-func noEffectToggle(e *env, name, why string, otherWords ...string) *flag {
-	return noEffect(e, flag{name: name, why: why, value: value{bare: "true", words: append([]string{"true", "false"}, otherWords...)}}, "false")
-}
-
 // deployingFlagsOfHelm are those that have no effect with any command that deploys.
-func deployingFlagsOfHelm(e *env) []*flag {
+func deployingFlagsOfHelm() []*flag {
 	return []*flag{
-		noEffectToggle(e, "recreate-pods", "pods are replaced when their template changes; use kubectl rollout restart to force it"),
-		noEffectToggle(e, "cleanup-on-fail", "the next release deletes what a failed release created"),
-		noEffect(e, flag{name: "server-side", why: "every object is applied by server-side apply", value: value{bare: "true", words: []string{"true", "false", "auto"}}}, "true", "auto"),
-		noEffectToggle(e, "force-conflicts", "the chart wins by default; see --conflicts"),
+		noEffect("recreate-pods", "pods are replaced when their template changes; use kubectl rollout restart to force it"),
+		noEffect("cleanup-on-fail", "the next release deletes what a failed release created"),
+		{name: "server-side", why: "every object is applied by server-side apply", welcome: []string{"true", "auto"}, value: switchOf("auto")},
+		noEffect("force-conflicts", "the chart wins by default; see --conflicts"),
 	}
 }
 
 // klogFlags are those of Kubernetes' logging, which every command of Helm has.
 // (helm.sh/helm/v3/cmd/helm/flags.go, addKlogFlags)
-func klogFlags(e *env) []*flag {
+func klogFlags() []*flag {
 	const why = "requests aren't logged, for they have the values of Secrets in them; see --debug"
 	defined := stdflag.NewFlagSet("klog", stdflag.ContinueOnError)
 	klog.InitFlags(defined)
 	var out []*flag
 	defined.VisitAll(func(k *stdflag.Flag) {
-		f := flag{name: strings.ReplaceAll(k.Name, "_", "-"), is: everywhere, why: why}
+		f := &flag{name: strings.ReplaceAll(k.Name, "_", "-"), is: everywhere, why: why, value: text(new(string))}
 		if b, ok := k.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
-			f.value = value{bare: "true", words: []string{"true", "false"}}
+			f.value = switchOf()
 		}
-		out = append(out, noEffect(e, f))
+		out = append(out, f)
 	})
 	return out
 }

@@ -29,7 +29,7 @@ REVISION, it goes back to the last successful revision before the current one.`,
 		examples: `deployer rollback web
 deployer rollback web 3 --dry-run`,
 		codes:  "the same as upgrade's",
-		flags:  slices.Concat(o.flags(e), []*flag{descriptionFlag(&description)}, revisionFlags(&o.settings), deployingFlagsOfHelm(e)),
+		flags:  slices.Concat(o.flags(e), []*flag{descriptionFlag(&description)}, revisionFlags(&o.settings), deployingFlagsOfHelm()),
 		action: o.rollbackAction(e, &description),
 	}
 }

@@ -18,9 +18,9 @@ func uninstallCommand(e *env) *command {
 	o := &operationFlags{}
 	removal := &uninstallOptions{}
 	flags := o.flags(e)
-	for i, f := range flags {
+	for _, f := range flags {
 		if f.is.has(applying) {
-			flags[i] = f.idle(e, "an uninstall only deletes")
+			f.why, f.welcome, f.env = "an uninstall only deletes", []string{"false"}, ""
 		}
 		if f.name == "wait" {
 			f.usage = "wait until the objects are gone; --wait=false waits for hooks only"

@@ -47,8 +47,8 @@ func (o *upgradeOptions) flags(e *env) []*flag {
 		{name: "reset-then-reuse-values", usage: "merge the values given here into those of the last revision, and both into the new chart's", is: rare | safe, value: toggle(&o.resetThenReuse)},
 	}
 	return slices.Concat(inGroup("Release", ofRelease), inGroup("Values", ofValues), o.operationFlags.flags(e), revisionFlags(&o.settings), []*flag{generatedFlag(e, &o.settings)},
-		o.valueFlags(), o.chartFlags(), o.renderFlags(), deployingFlagsOfHelm(e),
-		[]*flag{noEffectToggle(e, "disable-openapi-validation", "objects are validated by the API server; see --field-validation")})
+		o.valueFlags(), o.chartFlags(), o.renderFlags(), deployingFlagsOfHelm(),
+		[]*flag{noEffect("disable-openapi-validation", "objects are validated by the API server; see --field-validation")})
 }
 
 // checkHideSecrets refuses --hide-secret where nothing is shown.

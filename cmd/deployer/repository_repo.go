@@ -46,7 +46,7 @@ echo $TOKEN | deployer repo add private https://charts.example.com --username ci
 			{name: "password-stdin", usage: "read the password from standard input", is: usual | safe, value: toggle(&stdin)},
 			passCredentialsFlag(&a.Access),
 		}), tlsFlags(&a.Access), []*flag{
-			noEffectToggle(e, "no-update", "only the index of a new or replaced repository is downloaded"),
+			noEffect("no-update", "only the index of a new or replaced repository is downloaded"),
 		}),
 		action: func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]

@@ -230,29 +230,24 @@ func (v value) checked(check func() error) value {
 	return v
 }
 
-// idle is a flag that a command accepts for scripts, though it has no effect there.
-func (f *flag) idle(e *env, why string) *flag {
-	return noEffect(e, flag{name: f.name, also: f.also, why: why, value: value{bare: f.value.bare, words: f.value.words}}, "false")
+// switchOf is the value of a flag without an effect that may stand without one.
+func switchOf(otherWords ...string) value {
+	return choice(new(string), append([]string{"true", "false"}, otherWords...)...).orBare("true", nil)
 }
 
-// noEffect is a flag of Helm's that has none here: it warns why, once. words are the values that it may have, none for any;
-// welcome are those that ask for what happens anyway.
-func noEffect(e *env, f flag, welcome ...string) *flag {
-	set, warned := f.value.set, false
-	f.value.set = func(s string) error {
-		if f.value.words != nil {
-			if s = canonicalBool(s); !slices.Contains(f.value.words, s) {
-				return notOneOf(s, f.value.words)
-			}
-		}
-		if !warned && !slices.Contains(welcome, s) {
-			warned = true
-			e.warn(fmt.Sprintf("--%s has no effect: %s", f.name, f.why))
-		}
-		if set != nil {
-			return set(s)
-		}
-		return nil
+// noEffect is a switch of Helm's that has no effect: its name, and why.
+func noEffect(name, why string, otherWords ...string) *flag {
+	return &flag{name: name, why: why, welcome: []string{"false"}, value: switchOf(otherWords...)}
+}
+
+// give gives a flag a value of the command line. One without an effect warns of that, once.
+func (e *env) give(f *flag, text string) error {
+	if err := f.value.set(text); err != nil {
+		return err
 	}
-	return &f
+	if f.isHidden() && !f.given && !slices.Contains(f.welcome, canonicalBool(text)) {
+		e.warn(fmt.Sprintf("--%s has no effect: %s", f.name, f.why))
+	}
+	f.given = true
+	return nil
 }
