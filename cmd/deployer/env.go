@@ -40,9 +40,10 @@ type call struct {
 }
 
 func newEnv(streams output.Streams, path string) *env {
+	name := programName(path)
 	e := &env{console: console{
 		streams: streams, colour: output.ColourAuto, format: output.FormatTable,
-		call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
+		call: call{name: name, path: path, asHelm: name == "helm"},
 	}}
 	if streams.ErrTTY {
 		e.files.TransferStats = &e.transferred
@@ -123,7 +124,8 @@ func (e *env) finish(ctx context.Context, err error) int {
 		}
 		e.releaseWarnings(e.printWarning)
 	}
-	if failure != nil {
+	isShown := failure == nil || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown))
+	if !isShown {
 		e.reportEarlyFailure(ctx, failure)
 	}
 	e.releaseWarnings(e.printWarning)
@@ -133,7 +135,7 @@ func (e *env) finish(ctx context.Context, err error) int {
 	switch {
 	case failure == nil && unwritten != nil:
 		e.printError(&unwrittenError{unwritten})
-	case failure == nil || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown)):
+	case isShown:
 	case errors.Is(failure, context.Canceled):
 		e.printError(nameSignal(ctx, failure))
 	default:
@@ -142,13 +144,10 @@ func (e *env) finish(ctx context.Context, err error) int {
 	return code
 }
 
-// reportEarlyFailure writes the documents of a run that failed before it began.
+// reportEarlyFailure writes the documents of a run that failed before it began, if there are to be any.
 func (e *env) reportEarlyFailure(ctx context.Context, failure error) {
-	if e.call.leaf == nil || !e.call.leaf.is.has(reports) {
-		return
-	}
 	format := e.formatForPrograms()
-	if e.view != nil || e.planShown || errors.Is(failure, errChanges) || errors.As(failure, new(alreadyShown)) || format == output.FormatTable && e.resultFile == "" && e.junitFile == "" {
+	if e.view != nil || e.planShown || format == output.FormatTable && e.resultFile == "" && e.junitFile == "" {
 		return
 	}
 	writable := func(file string) string {
@@ -202,18 +201,15 @@ func (e *env) isQuiet() bool {
 	return e.call.asHelm && !e.streams.ErrTTY && !e.files.Debug && e.progress != "plain"
 }
 
-// isCalledHelm reports whether the program was started under the name helm, by a
-// link or a copy, and therefore has Helm's defaults and texts.
-func isCalledHelm(program string) bool { return baseName(program) == "helm" }
-
 // baseName is the name of a program without its directory, and without .exe.
 func baseName(program string) string {
 	return strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
 }
 
-// programName is the name by which hints call the program.
+// programName is the name by which hints call the program: helm, if it was started by a link or a copy of that name, and
+// therefore has Helm's defaults and texts.
 func programName(program string) string {
-	if isCalledHelm(program) {
+	if baseName(program) == "helm" {
 		return "helm"
 	}
 	return "deployer"
