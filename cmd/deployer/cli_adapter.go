@@ -15,7 +15,8 @@ func (l commandLine) run(ctx context.Context, e *env) error {
 	e.readingFlags = true
 	problems := e.readEnvironment(l.leaf.flags)
 	e.warnOfMisspelt(os.Environ())
-	c := &cli.Command{Name: l.leaf.name, HideHelp: true, Action: func(c *cli.Context) error {
+	app := &cli.App{Name: e.call.name, HideHelp: true, HideVersion: true, Writer: io.Discard, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
+	app.Action = func(c *cli.Context) error {
 		problems = append(problems, checkFlags(l.leaf.flags)...)
 		e.readingFlags = false
 		e.releaseWarnings(e.warn)
@@ -27,19 +28,15 @@ func (l commandLine) run(ctx context.Context, e *env) error {
 			return l.withUsageHint(err)
 		}
 		return err
-	}}
-	args := []string{e.call.name, l.leaf.name}
+	}
+	args := []string{e.call.name}
 	registered := map[string]bool{}
 	for _, given := range l.flags {
 		args = append(args, given.String())
 		if !registered[given.flag.name] {
 			registered[given.flag.name] = true
-			c.Flags = append(c.Flags, &cli.GenericFlag{Name: given.flag.name, Value: &adaptedValue{e, given.flag, &problems}})
+			app.Flags = append(app.Flags, &cli.GenericFlag{Name: given.flag.name, Value: &adaptedValue{e, given.flag, &problems}})
 		}
-	}
-	app := &cli.App{
-		Name: e.call.name, Writer: io.Discard, ErrWriter: io.Discard, Commands: []*cli.Command{c},
-		HideHelp: true, HideVersion: true, ExitErrHandler: func(*cli.Context, error) {},
 	}
 	return app.RunContext(ctx, append(append(args, "--"), l.arguments...))
 }
