@@ -158,12 +158,12 @@ func (q completionRequest) flagValue(written string) completion {
 	}
 	switch f := q.parsed.known[name]; {
 	case f == nil:
+		return completion{directive: directiveNoFiles}
 	case f.value.words != nil:
 		return q.pick(f.value.words)
-	case kinds()[f.kind()] != nil:
-		return kinds()[f.kind()](q)
+	default:
+		return q.ofKind(f.kind())
 	}
-	return completion{directive: directiveNoFiles}
 }
 
 func completionCommand(e *env) *command {

@@ -96,32 +96,10 @@ func (q completionRequest) pluginFlagNames(words pluginWords) completion {
 	maps.DeleteFunc(q.parsed.known, func(_ string, f *flag) bool { return !f.is.has(notForPlugins | alsoPlugins) })
 	offered := q.flagNames()
 	offered.words = slices.DeleteFunc(offered.words, func(word string) bool { return strings.HasSuffix(word, "\tshow help") })
-	offered.words = append(offered.words, q.pick(writtenFlags(words.Flags)).words...)
+	for _, name := range words.Flags {
+		offered.words = append(offered.words, q.pick([]string{withDashes(name)}).words...)
+	}
 	return offered
-}
-
-// writtenFlags are flags as they are written. Where there are more letters than words,
-// the ones left over have both forms, as in Helm.
-func writtenFlags(flags []string) []string {
-	var letters, words []string
-	for _, f := range flags {
-		if len(f) == 1 {
-			letters = append(letters, f)
-		} else {
-			words = append(words, f)
-		}
-	}
-	if len(letters) > len(words) {
-		words = append(words, letters[len(words):]...)
-	}
-	var out []string
-	for _, w := range words {
-		out = append(out, "--"+w)
-	}
-	for _, l := range letters {
-		out = append(out, "-"+l)
-	}
-	return out
 }
 
 // askPlugin runs a plugin's program for completions, if it has one. Its answer is

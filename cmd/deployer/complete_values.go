@@ -49,10 +49,16 @@ func (q completionRequest) argument() completion {
 	if last := len(names) - 1; n > last && last >= 0 && strings.HasSuffix(strings.Trim(names[last], "[]"), "...") {
 		n = last
 	}
-	if n < len(names) {
-		if complete := kinds()[strings.TrimSuffix(strings.Trim(names[n], "[]"), "...")]; complete != nil {
-			return complete(q)
-		}
+	if n >= len(names) {
+		return completion{directive: directiveNoFiles}
+	}
+	return q.ofKind(strings.TrimSuffix(strings.Trim(names[n], "[]"), "..."))
+}
+
+// ofKind completes what help calls by this name.
+func (q completionRequest) ofKind(kind string) completion {
+	if complete := kinds()[kind]; complete != nil {
+		return complete(q)
 	}
 	return completion{directive: directiveNoFiles}
 }
