@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"strings"
 	"time"
@@ -10,13 +9,9 @@ import (
 	"deployer/internal/deploy"
 )
 
-// addTestFilters adds the tests of one --filter to a request: conditions separated by commas, as Helm's StringSlice.
+// addTestFilters adds the tests of one --filter to a request: conditions separated by commas.
 func addTestFilters(to *deploy.TestRequest, text string) error {
-	conditions, err := csv.NewReader(strings.NewReader(text)).Read()
-	if err != nil {
-		return err
-	}
-	for _, condition := range conditions {
+	for _, condition := range splitList(text) {
 		condition = strings.TrimSpace(condition)
 		test, not := strings.CutPrefix(condition, "!")
 		name, ok := strings.CutPrefix(strings.TrimSpace(test), "name=")
