@@ -68,11 +68,10 @@ func (o *operationFlags) announceInstall(e *env, op *deploy.Operation) error {
 // writeResult writes what Helm writes to standard output after a success, and after
 // tests in any case.
 func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *release.Record, show helm.StatusOptions) error {
-	out, logs := e.streams.Out, o.podLogs
-	hides := e.format == output.FormatTable && !show.Manifest // JSON, YAML and the manifest are whole, as Helm's
+	out := e.streams.Out
 	show.Format, show.HideNotes, show.Chart = e.format, o.hideNotes, true
 	switch {
-	case e.format != output.FormatTable:
+	case e.format != output.FormatTable: // whole, as Helm's
 		return helm.Status(out, record, show)
 	case !e.call.asHelm && !o.isPlanning() && op.Verb != deploy.Test: // the last line says how it ended
 		if notes := strings.TrimSpace(e.hidden.Hide(record.Info.Notes)); notes != "" && !o.hideNotes && op.Verb != deploy.Rollback && op.Verb != deploy.Uninstall {
@@ -97,19 +96,16 @@ func (o *operationFlags) writeResult(e *env, op *deploy.Operation, record *relea
 			return err
 		}
 	}
-	if hides {
+	if !show.Manifest { // which is whole, as Helm's
 		record = e.withoutHidden(record)
 		show.Computed, _ = e.hidden.HideValue(hide.Values(show.Computed)).(map[string]any)
 	}
-	logs = slices.Clone(logs)
-	for i, l := range logs {
-		if hides {
-			l.Text = e.hidden.Hide(l.Text)
+	logs := slices.Clone(o.podLogs)
+	for i := range logs {
+		logs[i].Text = e.hidden.Hide(logs[i].Text)
+		if strings.TrimSpace(logs[i].Text) == "" && !e.call.asHelm {
+			logs[i].Text = "(no output)\n"
 		}
-		if strings.TrimSpace(l.Text) == "" && !e.call.asHelm {
-			l.Text = "(no output)\n"
-		}
-		logs[i] = l
 	}
 	return errors.Join(helm.Status(out, record, show), helm.PodLogs(out, logs))
 }
