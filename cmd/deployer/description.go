@@ -112,8 +112,7 @@ func reservedCommand(commands []*command, word string) *command {
 func flagTable(flags []*flag) map[string]*flag {
 	table := make(map[string]*flag, 2*len(flags))
 	for _, f := range flags {
-		table[f.name] = f
-		for _, name := range strings.Fields(f.also) {
+		for _, name := range f.names() {
 			table[name] = f
 		}
 	}
