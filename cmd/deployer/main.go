@@ -63,26 +63,18 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 
 // A signalError is the cause of a context that a signal has ended. Package net/http returns
 // this cause where other code returns context.Canceled, so it counts as that.
-type signalError struct{ signal syscall.Signal }
+type signalError struct{ signal os.Signal }
 
-func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signalName(e.signal)) }
+// signalNames are the signals that end a run, as people know them.
+var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
+
+func (e *signalError) name() string  { return signalNames[e.signal] }
+func (e *signalError) Error() string { return "stopped by " + e.name() }
 
 func (e *signalError) Is(target error) bool { return target == context.Canceled }
 
 // code is what shells report for a process that a signal has ended.
-func (e *signalError) code() int { return 128 + int(e.signal) }
-
-func signalName(s syscall.Signal) string {
-	switch s {
-	case syscall.SIGINT:
-		return "SIGINT"
-	case syscall.SIGTERM:
-		return "SIGTERM"
-	case syscall.SIGHUP:
-		return "SIGHUP"
-	}
-	return s.String()
-}
+func (e *signalError) code() int { return 128 + int(e.signal.(syscall.Signal)) }
 
 // secondSignalAfter is how long after the first signal another one counts. timeout(1), npm, sudo and runners of CI send
 // one stop to the process and to its group: it arrives twice, within microseconds.
@@ -99,28 +91,22 @@ func withSignals(parent context.Context) (context.Context, func()) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	done := make(chan struct{})
 	go func() {
 		var first time.Time
-		for {
-			select {
-			case <-done:
-				return
-			case s := <-signals:
-				cause := &signalError{signal: s.(syscall.Signal)}
-				switch {
-				case first.IsZero():
-					first = time.Now()
-					cancel(cause)
-				case time.Since(first) >= secondSignalAfter:
-					os.Exit(cause.code())
-				}
+		for s := range signals {
+			cause := &signalError{signal: s}
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				cancel(cause)
+			case time.Since(first) >= secondSignalAfter:
+				os.Exit(cause.code())
 			}
 		}
 	}()
 	return ctx, sync.OnceFunc(func() {
 		signal.Stop(signals)
-		close(done)
+		close(signals)
 		cancel(nil)
 	})
 }

@@ -142,15 +142,16 @@ func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) er
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(signals)
+	defer func() {
+		signal.Stop(signals)
+		close(signals)
+	}()
 	e.stopSignals()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
-	ended := make(chan struct{})
-	go forwardSignals(signals, cmd.Process, ended, e.streams.OutTTY || e.streams.ErrTTY || output.IsTerminal(e.streams.In))
+	go forwardSignals(signals, cmd.Process, e.streams.OutTTY || e.streams.ErrTTY || output.IsTerminal(e.streams.In))
 	err = cmd.Wait()
-	close(ended)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &pluginError{name: p.Name, code: processExitCode(exit)}
 	}
@@ -167,17 +168,11 @@ func (e *env) warnOfBothCommands(p *plugin.Plugin) {
 	}
 }
 
-// forwardSignals forwards signals to a process until it has ended. A terminal has already sent
+// forwardSignals forwards signals to a process, until there are no more. A terminal has already sent
 // it the signals of typed keys.
-func forwardSignals(signals <-chan os.Signal, to *os.Process, ended <-chan struct{}, onTerminal bool) {
-	for {
-		select {
-		case <-ended:
-			return
-		case s := <-signals:
-			if onTerminal && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
-				continue
-			}
+func forwardSignals(signals <-chan os.Signal, to *os.Process, onTerminal bool) {
+	for s := range signals {
+		if !onTerminal || s != syscall.SIGINT && s != syscall.SIGQUIT {
 			_ = to.Signal(s) // it may have ended in this moment
 		}
 	}

@@ -92,7 +92,7 @@ func (o *operationFlags) operate(ctx context.Context, e *env, name string, decid
 	}
 	defer context.AfterFunc(ctx, func() {
 		if signal := signalOf(ctx); signal != nil {
-			e.view.Stopping(signalName(signal.signal), o.options.Atomic && o.options.RollbackOnInterrupt)
+			e.view.Stopping(signal.name(), o.options.Atomic && o.options.RollbackOnInterrupt)
 		}
 	})()
 	done = d.Do(ctx, name, decide, o.doOptions(ctx, e, d))
