@@ -134,13 +134,12 @@ func (e *env) forEachPlugin(ctx context.Context, names []string, verb, done stri
 		if broken, ok := errors.AsType[*plugin.BrokenError](err); ok && verb == "uninstall" {
 			p, err = &plugin.Plugin{Dir: broken.Dir}, nil // without its hook, which nobody can read
 		}
-		switch {
-		case err != nil:
-		case p == nil:
+		if err == nil && p == nil {
 			//lint:ignore ST1005 Helm's words
 			failed = append(failed, fmt.Errorf("Plugin: %s not found", name))
 			continue
-		default:
+		}
+		if err == nil {
 			err = do(p)
 		}
 		if err != nil {
