@@ -274,7 +274,7 @@ func (e *env) readEnvironment(flags []*flag) []error {
 				set = f.value.fromEnv
 			}
 			err := set(text)
-			if err != nil && f.value.lenient && strings.HasPrefix(name, "HELM_") {
+			if err != nil && strings.HasPrefix(name, "HELM_") {
 				e.warn(fmt.Sprintf("%s=%s is not a valid value and has no effect", name, text))
 				continue
 			}

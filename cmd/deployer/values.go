@@ -23,7 +23,6 @@ type value struct {
 	bare    string             // what the flag means without a value; empty if it needs one
 	words   []string           // the only values, if not nil
 	initial string             // without the flag; empty if that needs no words
-	lenient bool               // as in Helm, one that can't be read is left out in Helm's variables
 }
 
 // initially sets what a flag writes to to its default.
@@ -57,13 +56,13 @@ func text(to *string, initial ...string) value {
 // toggle may stand without a value.
 func toggle(to *bool, initial ...bool) value {
 	v := parsed(to, strconv.ParseBool, "one of true, false", initial)
-	v.bare, v.lenient = "true", true
+	v.bare = "true"
 	return v
 }
 
 func number(to *int, initial ...int) value {
 	v := parsed(to, strconv.Atoi, "a whole number, or out of range", initial)
-	v.kind, v.lenient = "N", true
+	v.kind = "N"
 	return v
 }
 
@@ -94,7 +93,7 @@ func rate(to *float32) value {
 		f, err := strconv.ParseFloat(s, 32)
 		return float32(f), err
 	}, "a number", nil)
-	v.kind, v.lenient, v.current = "N", true, func() string { return fmt.Sprintf("%.2f", *to) }
+	v.kind, v.current = "N", func() string { return fmt.Sprintf("%.2f", *to) }
 	return v
 }
 
