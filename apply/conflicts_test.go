@@ -297,16 +297,33 @@ func TestAutoscaled(t *testing.T) {
 			if now := s.generation("apps/v1", "Deployment", "web"); now != g {
 				t.Errorf("generation %d, was %d", now, g)
 			}
-			next := strings.Replace(chart, "nginx:1", "nginx:2", 1)
-			s.deploy(next)
-			if got := s.replicas(); got != int64(7) {
-				t.Errorf("replicas after a change: %v", got)
+			for _, next := range []string{strings.Replace(chart, "nginx:1", "nginx:2", 1), strings.Replace(chart, "replicas: 2", "replicas: 3", 1)} {
+				s.deploy(next)
+				if got := s.replicas(); got != int64(7) {
+					t.Errorf("replicas after a change: %v\n%s", got, next)
+				}
 			}
 			// The autoscaler goes, the chart's number is back.
 			plain := strings.Replace(scaled, "nginx:1", "nginx:2", 1)
 			s.deploy(plain)
 			if got := s.replicas(); got != int64(2) {
 				t.Errorf("replicas without autoscaler: %v", got)
+			}
+		})
+	}
+}
+
+// An autoscaler leaves a workload without replicas alone, so these aren't the autoscaler's and get the chart's number.
+// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
+func TestAutoscalerAtZero(t *testing.T) {
+	t.Parallel()
+	for _, legacy := range []bool{true, false} {
+		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
+			s := begin(t)
+			s.install(strings.Replace(scaled, "replicas: 2", "replicas: 0", 1)+autoscaler, legacy)
+			s.deploy(scaled + autoscaler)
+			if got := s.replicas(); got != int64(2) {
+				t.Errorf("replicas: %v", got)
 			}
 		})
 	}
@@ -320,13 +337,12 @@ func TestReplicasDroppedFromTheChart(t *testing.T) {
 			s := begin(t)
 			five := strings.Replace(scaled, "replicas: 2", "replicas: 5", 1)
 			s.install(five, legacy)
-			s.deploy(strings.Replace(scaled, "  replicas: 2\n", "", 1) + autoscaler)
-			if got := s.replicas(); got != int64(5) {
-				t.Errorf("replicas: %v", got)
-			}
-			s.deploy(strings.Replace(scaled, "  replicas: 2\n", "", 1))
-			if got := s.replicas(); got != int64(5) {
-				t.Errorf("replicas: %v", got)
+			dropped := strings.Replace(scaled, "  replicas: 2\n", "", 1)
+			for _, next := range []string{dropped + autoscaler, strings.Replace(dropped, "nginx:1", "nginx:2", 1) + autoscaler, dropped} {
+				s.deploy(next)
+				if got := s.replicas(); got != int64(5) {
+					t.Errorf("replicas: %v\n%s", got, next)
+				}
 			}
 		})
 	}
@@ -422,6 +438,7 @@ spec:
 	was := s.get("v1", "Service", "web").Object["spec"]
 	s.expect(s.deploy(chart))
 	s.deploy(strings.Replace(chart, "app: web", "app: other", 1))
+	s.deploy(strings.Replace(chart, "name: a", "name: c", 1))
 	s.deploy(chart)
 	if now := s.get("v1", "Service", "web").Object["spec"]; fmt.Sprint(now) != fmt.Sprint(was) {
 		t.Errorf("spec\n%v\nwas\n%v", now, was)

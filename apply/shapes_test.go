@@ -97,16 +97,20 @@ web/templates/1.yaml ConfigMap: data.k: has no value: sent as an empty string`
 	}
 }
 
-// Duplicates that Helm 3 has put into the live object go.
+// Duplicates that Helm 3 has put into the live object go; two protocols of one port stay two.
 func TestDuplicateVariablesOfHelm3(t *testing.T) {
 	s := begin(t)
 	double := strings.Replace(small, `env: [{name: A, value: "1"}]`, `env: [{name: A, value: "1"}, {name: B, value: "x"}, {name: A, value: "2"}]`, 1)
+	double = strings.Replace(double, "ports: [{name: http, containerPort: 8080}]", "ports: [{containerPort: 53}, {containerPort: 53, protocol: UDP}]", 1)
 	s.helm3Install(double)
 	s.record("deployed", double)
 	s.deploy(double)
 	d := s.get("apps/v1", "Deployment", "web")
 	if got := fmt.Sprint(at(d, "spec.template.spec.containers.app.env")); got != "[map[name:B value:x] map[name:A value:2]]" {
 		t.Errorf("env: %s", got)
+	}
+	if got := fmt.Sprint(at(d, "spec.template.spec.containers.app.ports")); got != "[map[containerPort:53 protocol:TCP] map[containerPort:53 protocol:UDP]]" {
+		t.Errorf("ports: %s", got)
 	}
 	s.expect(s.deploy(double))
 }
