@@ -67,7 +67,6 @@ func TestSuccessThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// TestAtomicRollbackFails ends with 7: the hook of the rollback fails too.
 // TestAtomicAfterAFailedUninstall fails if a release that is up, because its uninstall failed before it deleted
 // anything, counts as never deployed: the undo of a failed upgrade would delete all of it.
 func TestAtomicAfterAFailedUninstall(t *testing.T) {
@@ -98,6 +97,7 @@ func TestAtomicAfterAFailedUninstall(t *testing.T) {
 	w.must("configmaps", "a")
 }
 
+// TestAtomicRollbackFails ends with 7: the hook of the rollback fails too.
 func TestAtomicRollbackFails(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(configMap("a", "1"), hookJob("back", "pre-rollback", "before-hook-creation", true)))
@@ -146,54 +146,6 @@ func (w *world) endless() string {
 func (w *world) waiting() {
 	w.Helper()
 	w.eventually("the hook runs", func() bool { return w.get("jobs", "endless") != nil })
-}
-
-// TestStopped: the first signal ends the run in order, and the record
-// says so.
-func TestStopped(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		signal syscall.Signal
-		code   int
-	}{"SIGTERM": {syscall.SIGTERM, 143}, "SIGINT": {syscall.SIGINT, 130}} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.ok("install", "x", w.chart(configMap("a", "1")))
-			cmd, done := w.start("upgrade", "x", w.endless())
-			w.waiting()
-			if err := cmd.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
-			r := done(cmd.Wait())
-			if r.code != c.code {
-				t.Errorf("want exit code %d:\n%s", c.code, r)
-			}
-			w.says(r, "stderr", name)
-			w.statuses("x", "deployed", "failed")
-			w.says(w.ok("history", "x"), "stdout", name)
-			w.ok("upgrade", "x", w.chart(configMap("a", "3")))
-		})
-	}
-}
-
-// TestKilled: after kill -9 the next upgrade goes on by itself and says
-// what it found.
-func TestKilled(t *testing.T) {
-	w := newWorld(t)
-	w.ok("install", "x", w.chart(configMap("a", "1")))
-	cmd, done := w.start("upgrade", "x", w.endless())
-	w.waiting()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	done(cmd.Wait())
-	w.statuses("x", "deployed", "pending-upgrade")
-	r := w.ok("upgrade", "x", w.chart(configMap("a", "3")))
-	w.says(r, "stderr", `revision 2`, `pending-upgrade`)
-	w.statuses("x", "superseded", "failed", "deployed")
-	if got := field(w.must("configmaps", "a"), "data.key"); got != "3" {
-		t.Errorf("ConfigMap/a has key = %v, want 3", got)
-	}
 }
 
 // TestHooksOfAKilledRunAreDeleted fails if a hook that had finished when its run was killed stays

@@ -46,16 +46,6 @@ func helmStory(w *world, chart string) {
 	w.helm(append([]string{"upgrade", "app", chart}, third...)...)
 }
 
-// TestHelmLeavesOrphans shows what Helm 3 makes of the story, for the record
-// and for the day on which it doesn't any more.
-func TestHelmLeavesOrphans(t *testing.T) {
-	w := newWorld(t)
-	helmStory(w, testcharts.Dir(t, "rename"))
-	w.containers("app", "app", "proxy", "backend", "frontend")
-	w.helm("rollback", "app", "1")
-	w.containers("app", "backend", "frontend", "main")
-}
-
 // TestHealsHelmOrphans: the state that Helm 3 made of the story
 // is put right by the first release of deployer, without any change of values.
 func TestHealsHelmOrphans(t *testing.T) {

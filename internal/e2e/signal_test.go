@@ -47,8 +47,11 @@ func (s *sweep) stop(t *testing.T, at point) {
 	case r.code != code:
 		t.Errorf("want exit code %d:\n%s", code, r)
 	default:
-		w.says(r, "stderr", map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT", syscall.SIGHUP: "SIGHUP"}[at.signal])
-		s.settled(w, r)
+		name := map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT", syscall.SIGHUP: "SIGHUP"}[at.signal]
+		w.says(r, "stderr", name)
+		if s.settled(w, r) == "failed" {
+			w.says(w.ok("history", "x"), "stdout", name)
+		}
 	}
 	next := w.ok(s.filled(s.next[at.next])...)
 	s.converged(w, at.next)
@@ -58,15 +61,15 @@ func (s *sweep) stop(t *testing.T, at point) {
 }
 
 // settled checks what a run that was stopped has left: a revision that says so,
-// if it had begun one, and no lock.
-func (s *sweep) settled(w *world, r result) {
+// if it had begun one, and no lock. It returns what the revision says.
+func (s *sweep) settled(w *world, r result) string {
 	w.Helper()
 	if w.get("leases", "deployer-x") != nil {
 		w.Errorf("its Lease is left:\n%s", r)
 	}
 	statuses := w.revisions("x")
 	if len(statuses) == 0 || s.killed[0] != "uninstall" && len(statuses) == len(s.setup) {
-		return // it had not begun, or was as good as done
+		return "" // it had not begun, or was as good as done
 	}
 	want := []string{"failed"}
 	switch {
@@ -75,9 +78,11 @@ func (s *sweep) settled(w *world, r result) {
 	case s.killed[len(s.killed)-1] == "--atomic":
 		want = []string{"deployed"} // the rollback
 	}
-	if newest := statuses[len(statuses)]; !slices.Contains(want, newest) {
+	newest := statuses[len(statuses)]
+	if !slices.Contains(want, newest) {
 		w.Errorf("its revision is %s, want %v:\n%s", newest, want, r)
 	}
+	return newest
 }
 
 // TestSignalWhileValuesAreRead: a command whose input never ends says what ended it.
