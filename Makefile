@@ -123,7 +123,7 @@ test-long: devcluster helm3 helm4 ## the random cases of make test, 200 of each 
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_SEED=$$seed DEPLOYER_TEST_SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 180m -run '^(TestAsIfNew|TestOracle|TestBesideHelm3)$$' ./apply ./internal/e2e
 	DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 60m -run '^TestPasswordsStayWithTheirUsers$$' ./chart/retain
 	$(LONG) -timeout 150m -run '^(TestScale|TestFailureClasses)$$' ./track
-	$(LONG) -timeout 60m -run '^(TestPublicCharts|TestPublicChartsOfHelm4|TestPlansComeTrue|TestComparison)$$' ./internal/e2e
+	$(LONG) -timeout 60m -run '^(TestPublicCharts|TestPublicChartsOfHelm4|TestPlansComeTrue|TestComparison|TestValuesAndLabelsOfAFailedRevision|TestMissingPermissionIsNamed)$$' ./internal/e2e
 	$(LONG) -timeout 180m -run '^(TestKilledAtEveryCall|TestSignalAtEveryCall|TestUndoAtEveryCall|TestRunsOutlastFaultsOfHalfASecond)$$' ./internal/e2e
 	$(LONG) -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
 
