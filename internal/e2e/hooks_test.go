@@ -31,22 +31,6 @@ func hooksLeft(chart string) []string {
 	return nil
 }
 
-// TestDroppedHooks: the Job of a hook stays while the chart has
-// the hook, and goes with it. An object that becomes a hook of another event
-// stays too.
-func TestDroppedHooks(t *testing.T) {
-	w := newWorld(t)
-	work := hookJob("work", "post-install", "before-hook-creation", false)
-	first := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {helm.sh/hook: pre-install}}\n"
-	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1"), work))
-	w.ok("upgrade", "x", w.chart(configMap("a", "1"), first, work))
-	w.there("jobs", map[string]bool{"work": true})
-	w.there("configmaps", map[string]bool{"b": true})
-	w.says(w.ok("upgrade", "x", w.chart(configMap("a", "1"), first)), "stderr", `Job/`+w.ns+`/work`)
-	w.there("jobs", map[string]bool{"work": false})
-	w.there("configmaps", map[string]bool{"b": true})
-}
-
 // TestHooksOfOneName is hooks that have one name: each is deleted before the next one, as with Helm.
 func TestHooksOfOneName(t *testing.T) {
 	w := newWorld(t)

@@ -251,11 +251,12 @@ func TestHookWithGeneratedName(t *testing.T) {
 	w.nothingLeft()
 }
 
-// TestDroppedHookWithGeneratedName fails if what a hook with a generated name has made stays forever.
-func TestDroppedHookWithGeneratedName(t *testing.T) {
+// TestDroppedHook fails if the Job of a hook that the chart doesn't have any more stays, by its name or by a generated one. It stays
+// while the chart has the hook.
+func TestDroppedHook(t *testing.T) {
 	w := newWorld(t)
-	generated := strings.Replace(hookJob("hook", "post-install,post-upgrade", "before-hook-creation", false), "name: hook", "generateName: x-", 1)
-	chart := w.chart(configMap("a", "1"), generated)
+	work := hookJob("work", "post-install,post-upgrade", "before-hook-creation", false)
+	generated := strings.Replace(work, "name: work", "generateName: x-", 1)
 	jobs := func(want int) {
 		t.Helper()
 		list, err := w.in("jobs").List(t.Context(), metav1.ListOptions{})
@@ -263,12 +264,12 @@ func TestDroppedHookWithGeneratedName(t *testing.T) {
 			t.Errorf("%d Jobs, want %d (%v)", len(list.Items), want, err)
 		}
 	}
+	chart := w.chart(configMap("a", "1"), work, generated)
 	w.ok("install", "x", chart)
 	w.ok("upgrade", "x", chart)
-	jobs(2) // one of each run
-	w.says(w.ok("upgrade", "x", w.chart(configMap("a", "1"))), "stderr", `Job/`+w.ns+`/x-\w{5}`)
+	jobs(3) // work, and one of each run
+	w.says(w.ok("upgrade", "x", w.chart(configMap("a", "1"))), "stderr", `Job/`+w.ns+`/work`, `Job/`+w.ns+`/x-\w{5}`)
 	jobs(0)
-	w.ok("upgrade", "x", chart)
 	w.ok("upgrade", "x", chart)
 	w.ok("uninstall", "x")
 	w.nothingLeft()

@@ -87,22 +87,6 @@ func TestHookAtBothEvents(t *testing.T) {
 	w.says(w.ok("plan", "x", chart), "stdout", "pre-upgrade", "post-upgrade")
 }
 
-// TestForeignHookObject: what has the name of a hook and isn't ours
-// survives.
-func TestForeignHookObject(t *testing.T) {
-	w := newWorld(t)
-	was := w.create("configmaps", "kubectl-create", configMap("a", "theirs"))
-	hook := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/hook: pre-install}}\n"
-	r := w.try(deployerBinary, "install", "x", w.chart(hook, configMap("b", "1")))
-	if r.code != 1 && r.code != 3 {
-		t.Errorf("want exit code 1 or 3:\n%s", r)
-	}
-	w.says(r, "stderr", `ConfigMap/`+w.ns+`/a`)
-	if is := w.must("configmaps", "a"); is.GetUID() != was.GetUID() {
-		t.Error("ConfigMap/a was deleted and made anew")
-	}
-}
-
 // TestHookRunsAgain: a hook's Job that an earlier run has left, because
 // it failed or the run was killed, doesn't stop the next release, and the hook
 // runs again.
