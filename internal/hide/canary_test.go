@@ -170,9 +170,9 @@ func TestNotHidden(t *testing.T) {
 
 // TestPairs: what is hidden on one side is hidden on the other.
 func TestPairs(t *testing.T) {
-	known, old := canary(t, 12), canary(t, 12)
+	known, other, old := canary(t, 12), canary(t, 12), canary(t, 12)
 	var texts Texts
-	texts.AddValues(map[string]any{"password": known})
+	texts.AddValues(map[string]any{"password": known, "token": other})
 	list := func(items ...any) []any { return items }
 	for name, c := range map[string]struct{ a, b, wantA, wantB any }{
 		"a rotated value":      {old, known, Placeholder, Placeholder},
@@ -182,6 +182,8 @@ func TestPairs(t *testing.T) {
 		"nothing of it":        {"1", "2", "1", "2"},
 		"absent":               {nil, known, nil, Placeholder},
 		"a line of a file":     {"a\npw=" + old + "\nz", "a\npw=" + known + "\nz", "a\n" + Placeholder + "\nz", "a\n" + Placeholder + "\nz"},
+		"another line":         {"q=" + known + "\npw=" + old, "q=" + known + "\npw=" + other, "q=" + Placeholder + "\n" + Placeholder, "q=" + Placeholder + "\n" + Placeholder},
+		"another item":         {list(known, old), list(known, other), list(Placeholder, Placeholder), list(Placeholder, Placeholder)},
 		"another type":         {12345, known, Placeholder, Placeholder},
 		"an item":              {list("--v", "--pw="+old), list("--pw="+known, "--v"), list("--v", Placeholder), list(Placeholder, "--v")},
 		"an item that is gone": {list("--v", "--pw="+old), list("--pw=" + known), list(Placeholder, Placeholder), list(Placeholder)},

@@ -25,15 +25,15 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 	if slices.Equal(ofA, ofB) {
 		return x, y
 	}
-	switch a := a.(type) {
+	switch x := x.(type) {
 	case []any:
-		if b, ok := b.([]any); ok {
-			return hideUnshared(a, b), hideUnshared(b, a)
+		if y, ok := y.([]any); ok {
+			return hideUnshared(x, y), hideUnshared(y, x)
 		}
 	case string:
-		if b, ok := b.(string); ok && strings.Contains(a+b, "\n") {
-			linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
-			return strings.Join(hideUnshared(linesA, linesB), "\n"), strings.Join(hideUnshared(linesB, linesA), "\n")
+		if y, ok := y.(string); ok && strings.Contains(x+y, "\n") {
+			linesX, linesY := strings.Split(x, "\n"), strings.Split(y, "\n")
+			return strings.Join(hideUnshared(linesX, linesY), "\n"), strings.Join(hideUnshared(linesY, linesX), "\n")
 		}
 	}
 	return Placeholder, Placeholder
