@@ -56,7 +56,7 @@ func (d *decoder) view(inDigits bool) view {
 func (v view) decoded(shortest int) []view {
 	out := []view{v.replaced(lineEnds(v.text), func(string) string { return "" })}
 	for _, e := range escapes {
-		out = append(out, v.replaced(e.find(v.text), e.plain))
+		out = append(out, v.replaced(e.pattern().FindAllStringIndex(v.text, -1), e.plain))
 	}
 	runs := digitRuns(v.text, 0, 6, shortest) // hexadecimal digits are digits of base64, too
 	if len(runs) == 0 {
@@ -83,41 +83,20 @@ func digitRuns(text string, at, bits, shortest int) [][2]int {
 	return out
 }
 
-// An escapeKind is a kind of escaped characters: how each begins, the whole, and what it stands for.
+// An escapeKind is a kind of escaped characters: how they are written, and what they stand for. All begin with a sign of their own,
+// without which a text isn't looked at any further.
 type escapeKind struct {
-	sign    string
 	pattern lazyregexp.Regexp
 	plain   func(string) string
 }
 
 var escapes = []escapeKind{
-	{`\`, lazyregexp.New(`(?i)^(?:\\u(?:d[89ab][[:xdigit:]]{2}\\ud[c-f][[:xdigit:]]{2}|[[:xdigit:]]{4})|\\x[[:xdigit:]]{2}|\\\S)`), unquote}, // JSON, %q
-	{`\`, lazyregexp.New(`(?i)^\\u000[01][[:xdigit:]]{4}`), unquote},                                                                         // %q; in small letters it may be JSON
-	{`%`, lazyregexp.New(`^%[[:xdigit:]]{2}`), unhex},                                                                                        // URLs
-	{`&`, lazyregexp.New(`^&(?:[a-zA-Z]+|#[0-9]+|#[xX][[:xdigit:]]+);`), html.UnescapeString},                                                // XML
-	{`'`, lazyregexp.New(`^(?:'\\''|'')`), quote},                                                                                            // shells, YAML, SQL
-	{`\'`, lazyregexp.New(`^\\'`), quote},                                                                                                    // errors of JSON schemas, others
-}
-
-// maxEscape is the length, in bytes, of the longest escaped characters: names in XML.
-const maxEscape = 40
-
-// find returns where escaped characters of a kind stand.
-func (e escapeKind) find(text string) [][]int {
-	var out [][]int
-	for at := 0; ; {
-		i := strings.Index(text[at:], e.sign)
-		if i < 0 {
-			return out
-		}
-		at += i
-		if m := e.pattern().FindStringIndex(text[at:min(len(text), at+maxEscape)]); m != nil {
-			out = append(out, []int{at, at + m[1]})
-			at += m[1]
-		} else {
-			at++
-		}
-	}
+	{lazyregexp.New(`\\(?i:u(?:d[89ab][[:xdigit:]]{2}\\ud[c-f][[:xdigit:]]{2}|[[:xdigit:]]{4})|x[[:xdigit:]]{2}|\S)`), unquote}, // JSON, %q
+	{lazyregexp.New(`\\(?i:u)000[01][[:xdigit:]]{4}`), unquote},                                                                 // %q; in small letters it may be JSON
+	{lazyregexp.New(`%[[:xdigit:]]{2}`), unhex},                                                                                 // URLs
+	{lazyregexp.New(`&(?:[a-zA-Z]+|#[0-9]+|#[xX][[:xdigit:]]+);`), html.UnescapeString},                                         // XML
+	{lazyregexp.New(`'(?:\\''|')`), quote},                                                                                      // shells, YAML, SQL
+	{lazyregexp.New(`\\'`), quote},                                                                                              // errors of JSON schemas, others
 }
 
 // unquote decodes an escaped character of JSON or %q, also if others have written it in capitals.

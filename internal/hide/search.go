@@ -2,14 +2,11 @@ package hide
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"deployer/internal/lazyregexp"
 )
 
 // A search finds many texts in one pass: at each position it compares only those that begin with the bytes there.
@@ -73,18 +70,14 @@ func headOf(text string, at int) uint32 {
 
 func slot(head uint32) uint32 { return head * 2654435761 >> 16 }
 
-// number matches a number of JSON.
-var number = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
-
 // scientific returns the scientific notations of a number: 1e+06, as templates print it, and 1×10⁶, as errors of JSON schemas do.
 func scientific(text string) []string {
 	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || !number().MatchString(text) || math.Abs(value) < 1e5 {
+	mantissa, exponent, isLarge := strings.Cut(strconv.FormatFloat(value, 'e', -1, 64), "e+")
+	if err != nil || !isLarge {
 		return nil
 	}
-	short := strconv.FormatFloat(value, 'e', -1, 64)
-	mantissa, exponent, _ := strings.Cut(short, "e+")
-	return []string{short, mantissa + "×10" + superscript.Replace(exponent)}
+	return []string{mantissa + "e+" + exponent, mantissa + "×10" + superscript.Replace(exponent)}
 }
 
 var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")

@@ -98,11 +98,12 @@ func (t *Texts) OriginsIn(texts ...string) []string {
 	t.locked(func() {
 		for _, text := range texts {
 			for _, m := range t.search.find(text, t.isShown) {
-				found[m.of.text] = utf8.ValidString(m.of.text)
+				if utf8.ValidString(m.of.text) {
+					found[m.of.text] = true
+				}
 			}
 		}
 	})
-	maps.DeleteFunc(found, func(_ string, isText bool) bool { return !isText })
 	return slices.Sorted(maps.Keys(found))
 }
 

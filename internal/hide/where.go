@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/annotation"
+	"deployer/internal/lazyregexp"
 )
 
 // Placeholder stands where something confidential stood.
@@ -37,7 +38,7 @@ func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 			continue
 		}
 		if group := obj.GroupVersionKind().Group; strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") { // a custom resource
-			f.addSecretFields(nil, obj.Object)
+			f.addSecretFields(obj.Object)
 		}
 		sensitive, unreadable := annotation.Sensitive.ReadAll(obj.GetAnnotations())
 		lists, unreadableLists := annotation.SensitivePaths.ReadAll(obj.GetAnnotations())
@@ -92,37 +93,21 @@ func isContent(names []string) bool {
 // stringData at any depth, data of a Secret template, and the data of embedded Secrets.
 // https://github.com/bitnami-labs/sealed-secrets#sealedsecret-templates
 // https://external-secrets.io/latest/guides/templating/
-func (f *Fields) addSecretFields(names []string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		isSecret := inTemplate(names) || len(names) > 0 && v["kind"] == "Secret" && v["apiVersion"] == "v1"
-		for key, item := range v {
-			at := below(names, key)
+func (f *Fields) addSecretFields(obj map[string]any) {
+	walk(obj, place{}, func(v any, at place) (any, bool) {
+		m, _ := v.(map[string]any)
+		isSecret := secretTemplate().MatchString(at.key) || m["kind"] == "Secret" && m["apiVersion"] == "v1"
+		for key := range m {
 			if key == "stringData" || key == "data" && isSecret {
-				f.patterns = append(f.patterns, below(at, anyStep))
-				continue
+				f.patterns = append(f.patterns, append(below(at.names, key), anyStep))
 			}
-			f.addSecretFields(at, item)
 		}
-	case []any:
-		for _, item := range v {
-			f.addSecretFields(below(names, Item), item)
-		}
-	}
+		return nil, false
+	})
 }
 
-// inTemplate reports whether a path ends at a template of a Secret, or at an item of
-// a list of such templates.
-func inTemplate(names []string) bool {
-	for len(names) > 0 && names[len(names)-1] == Item {
-		names = names[:len(names)-1]
-	}
-	if len(names) == 0 {
-		return false
-	}
-	last := names[len(names)-1]
-	return last == "template" || last == "secretTemplate" || strings.HasSuffix(last, "ecretTemplates")
-}
+// secretTemplate matches keys of templates of Secrets, and of lists of such templates.
+var secretTemplate = lazyregexp.New(`^template$|[sS]ecretTemplates?$`)
 
 // Mask returns a copy of a value at a path with Placeholder in place of what is confidential, and whether anything is.
 func (f Fields) Mask(names []string, v any) (shown any, hides bool) {
