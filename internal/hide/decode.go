@@ -195,24 +195,18 @@ func (v view) encoded(runs [][2]int, bits, leftOut, shortest int) view {
 	return d.view(true)
 }
 
-// digit returns the value of a digit of 4 bits, hexadecimal, or 6, base64 in either alphabet (https://www.rfc-editor.org/rfc/rfc4648);
-// -1 for others.
+// digits are the digits of so many bits: hexadecimal ones, and those of base64 (https://www.rfc-editor.org/rfc/rfc4648). After them
+// come other ways to write the last ones.
+var digits = [...]string{
+	4: "0123456789abcdef" + "ABCDEF",
+	6: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" + "-_",
+}
+
+// digit returns the value of a digit of so many bits; -1 for other characters.
 func digit(b byte, bits int) int {
-	switch {
-	case '0' <= b && b <= '9':
-		return int(b-'0') + (bits-4)*26
-	case bits == 4 && 'a' <= b|0x20 && b|0x20 <= 'f':
-		return int(b|0x20-'a') + 10
-	case bits == 4:
-		return -1
-	case 'A' <= b && b <= 'Z':
-		return int(b - 'A')
-	case 'a' <= b && b <= 'z':
-		return int(b-'a') + 26
-	case b == '+' || b == '-':
-		return 62
-	case b == '/' || b == '_':
-		return 63
+	value := strings.IndexByte(digits[bits], b)
+	if value >= 1<<bits {
+		value -= len(digits[bits]) - 1<<bits
 	}
-	return -1
+	return value
 }

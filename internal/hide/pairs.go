@@ -2,9 +2,10 @@ package hide
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // HidePair hides confidential texts in two values of one field, such as before and after a
@@ -46,16 +47,14 @@ func (t *Texts) HideTextPair(a, b string) (string, string) {
 }
 
 func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
-	x, y := maps.Clone(a), maps.Clone(b)
-	for key := range a {
+	x, y := map[string]any{}, map[string]any{}
+	for key := range sets.KeySet(a).Union(sets.KeySet(b)) {
 		v, w := t.HidePair(a[key], b[key])
-		if x[key] = v; b[key] != nil {
-			y[key] = w
+		if _, has := a[key]; has {
+			x[key] = v
 		}
-	}
-	for key := range b {
-		if a[key] == nil {
-			y[key] = t.HideValue(b[key])
+		if _, has := b[key]; has {
+			y[key] = w
 		}
 	}
 	return x, y
