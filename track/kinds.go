@@ -17,21 +17,23 @@ import (
 
 // A kind is what tracking has to know of a kind. When its objects are ready is in package rules.
 type kind struct {
-	podsOf       func(*trackedObject) revisionPods // how the pods of its new revision are found; nil: it has none
-	runsToEnd    bool                              // its pods end, and its controller counts those that fail; others may be controllers of other objects
-	saysNoPods   bool                              // a condition says that it can't create pods; otherwise events do
-	eventsReadAt []time.Duration                   // after which times events of an object are read that waits; normal ones tell of load balancers and volumes
-	scales       string                            // field of spec that names the workload without which its objects do nothing
+	newRevision  func(*trackedObject) string // the revision of its pods that are awaited; empty while it isn't known. nil: it has no pods
+	podLabel     string                      // of its pods, with their revision; empty: its selector finds them
+	makesSets    bool                        // of ReplicaSets, one for each revision, which own the pods
+	runsToEnd    bool                        // its pods end, and its controller counts those that fail; others may be controllers of other objects
+	saysNoPods   bool                        // a condition says that it can't create pods; otherwise events do
+	eventsReadAt []time.Duration             // after which times events of an object are read that waits; normal ones tell of load balancers and volumes
+	scales       string                      // field of spec that names the workload without which its objects do nothing
 }
 
 // kinds are those of which anything is known.
 var kinds = map[schema.GroupKind]kind{
-	kube.DeploymentKind:            {podsOf: podsOfDeployment, saysNoPods: true},
-	kube.ReplicaSetKind:            {podsOf: podsOfReplicaSet, saysNoPods: true},
-	kube.StatefulSetKind:           {podsOf: podsOfStatefulSet},
-	kube.DaemonSetKind:             {podsOf: podsOfDaemonSet},
-	kube.JobKind:                   {podsOf: podsOfJob, runsToEnd: true},
-	argoRollout:                    {podsOf: podsOfArgoRollout},
+	kube.DeploymentKind:            {newRevision: deploymentRevision, podLabel: "pod-template-hash", makesSets: true, saysNoPods: true},
+	argoRollout:                    {newRevision: statusRevision("currentPodHash"), podLabel: "rollouts-pod-template-hash", makesSets: true},
+	kube.ReplicaSetKind:            {newRevision: onlyRevision, saysNoPods: true},
+	kube.StatefulSetKind:           {newRevision: statusRevision("updateRevision"), podLabel: pods.RevisionLabels["StatefulSet"]},
+	kube.DaemonSetKind:             {newRevision: daemonSetRevision, podLabel: pods.RevisionLabels["DaemonSet"]},
+	kube.JobKind:                   {newRevision: onlyRevision, podLabel: jobLabel, runsToEnd: true},
 	kube.PersistentVolumeClaimKind: {eventsReadAt: []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, time.Minute}},
 	kube.ServiceKind:               {eventsReadAt: []time.Duration{20 * time.Second, 55 * time.Second}},
 
@@ -61,7 +63,7 @@ func (t *trackedObject) foreignTarget() (missingID, bool) {
 }
 
 // hasPods reports whether the pods of the object are watched.
-func (t *trackedObject) hasPods() bool { return kinds[t.gk].podsOf != nil }
+func (t *trackedObject) hasPods() bool { return kinds[t.gk].newRevision != nil }
 
 // isWorkload reports whether the object is one of Kubernetes' own workloads: no controller of the release is awaited for it.
 func (t *trackedObject) isWorkload() bool { return t.hasPods() && !rules.IsCustom(t.gk) }
@@ -77,11 +79,24 @@ type revisionPods struct {
 }
 
 func (t *trackedObject) revisionPods() revisionPods {
-	if !t.hasPods() {
+	k, id := kinds[t.gk], t.target.ID
+	if k.newRevision == nil {
 		return revisionPods{}
 	}
-	found := kinds[t.gk].podsOf(t)
-	found.query.namespace = t.target.ID.Namespace
+	found := revisionPods{query: podQuery{namespace: id.Namespace, label: k.podLabel}, value: k.newRevision(t)}
+	if k.podLabel == "" {
+		var err error
+		if found.query.selector, err = selectorOf(t.observed.object); err != nil {
+			return revisionPods{}
+		}
+	}
+	switch {
+	case found.value == "":
+	case k.makesSets:
+		found.owner = replicaSetKey(id.Namespace, id.Name+"-"+found.value)
+	default:
+		found.owner = ownerKey(t.observed.object.GetUID(), found.value)
+	}
 	return found
 }
 
@@ -91,62 +106,28 @@ func (t *trackedObject) podsAreOutdated(of revisionPods) bool {
 	return t.newPods.owner != "" && (of.owner != "" && of.owner != t.newPods.owner || t.newPods.revision == "")
 }
 
-func podsOfDeployment(t *trackedObject) revisionPods {
-	return podsOfReplicaSets(t, "pod-template-hash", t.newPods.revision)
-}
+func deploymentRevision(t *trackedObject) string { return t.newPods.revision }
 
-// podsOfArgoRollout goes by what its controller says of the newest revision.
-// https://argo-rollouts.readthedocs.io/en/stable/features/specification/
-func podsOfArgoRollout(t *trackedObject) revisionPods {
-	return podsOfReplicaSets(t, "rollouts-pod-template-hash", t.observedRevision("currentPodHash"))
-}
+// onlyRevision is that of a controller that keeps the pods of one: see pods.Owner.
+func onlyRevision(t *trackedObject) string { return string(t.observed.object.GetUID()) }
 
-func podsOfReplicaSets(t *trackedObject, label, hash string) revisionPods {
-	if hash == "" {
-		return revisionPods{}
-	}
-	return revisionPods{podQuery{label: label}, hash, replicaSetKey(t.target.ID.Namespace, t.target.ID.Name+"-"+hash)}
-}
-
-func podsOfReplicaSet(t *trackedObject) revisionPods {
-	selector, err := selectorOf(t.observed.object)
-	if err != nil {
-		return revisionPods{}
-	}
-	name := t.observed.object.GetName()
-	return revisionPods{podQuery{selector: selector}, name, replicaSetKey(t.target.ID.Namespace, name)}
-}
-
-func podsOfStatefulSet(t *trackedObject) revisionPods {
-	return podsOfRevision(t, t.observedRevision("updateRevision"))
-}
-
-// podsOfDaemonSet goes by a number that the API server raises with each change of the template, so the
-// answer to the apply has it already.
+// daemonSetRevision is a number that the API server raises with each change of the template, so the answer to the apply has it
+// already.
 // k8s.io/kubernetes/pkg/registry/apps/daemonset/strategy.go
-func podsOfDaemonSet(t *trackedObject) revisionPods {
-	return podsOfRevision(t, t.observed.object.GetAnnotations()["deprecated.daemonset.template.generation"])
+func daemonSetRevision(t *trackedObject) string {
+	return t.observed.object.GetAnnotations()["deprecated.daemonset.template.generation"]
 }
 
-func podsOfRevision(t *trackedObject, revision string) revisionPods {
-	if revision == "" {
-		return revisionPods{}
+// statusRevision is what a field of the status says of the newest revision, once the controller has seen the change.
+// https://argo-rollouts.readthedocs.io/en/stable/features/specification/
+func statusRevision(field string) func(*trackedObject) string {
+	return func(t *trackedObject) string {
+		if !rules.ChangeObserved(t.observed.object, t.target.Baseline) {
+			return ""
+		}
+		revision, _, _ := unstructured.NestedString(t.observed.object.Object, "status", field)
+		return revision
 	}
-	return revisionPods{podQuery{label: pods.RevisionLabels[t.gk.Kind]}, revision, ownerKey(t.observed.object.GetUID(), revision)}
-}
-
-// observedRevision is what a field of the status says of the newest revision, once the controller has seen the change.
-func (t *trackedObject) observedRevision(field string) string {
-	if !rules.ChangeObserved(t.observed.object, t.target.Baseline) {
-		return ""
-	}
-	revision, _, _ := unstructured.NestedString(t.observed.object.Object, "status", field)
-	return revision
-}
-
-func podsOfJob(t *trackedObject) revisionPods {
-	uid := t.observed.object.GetUID()
-	return revisionPods{podQuery{label: jobLabel}, string(uid), ownerKey(uid, "")}
 }
 
 // jobLabel is the label of a Job's pods; its value is the Job's UID.

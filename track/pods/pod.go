@@ -56,7 +56,7 @@ type Volumes struct {
 type Owner struct {
 	UID      types.UID
 	Name     string
-	Revision string // of a StatefulSet or DaemonSet that the pod was created from; empty for other kinds
+	Revision string // of a StatefulSet or DaemonSet that the pod was created from; the UID again of a kind that has one revision
 }
 
 // RevisionLabels are the labels that name the revision of a controller that keeps the pods of
@@ -117,7 +117,7 @@ func Trim(p *corev1.Pod) Pod {
 		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, rules.OneLine(p.Status.Message)},
 	}
 	if o := metav1.GetControllerOfNoCopy(p); o != nil {
-		out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
+		out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: cmp.Or(p.Labels[RevisionLabels[o.Kind]], string(o.UID))}
 	}
 	out.setConditions(p.Status.Conditions)
 	out.Gate = unmetGate(p)
