@@ -25,7 +25,7 @@ func TestPausedHolderChangesNothing(t *testing.T) {
 			other := *w // the second run comes by another way
 			p := w.proxied()
 
-			cmd, done := w.command(deployerBinary, "upgrade", "x", second)
+			cmd, done := w.command(deployerBinary, "upgrade", "x", second, "--timeout", "10m") // also while it is stopped
 			started, stopped, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			p.arm(&fate{at: at, when: after, do: func() {
 				<-started
