@@ -17,10 +17,12 @@ import (
 func uninstallCommand(e *env) *command {
 	o := &operationFlags{}
 	removal := &uninstallOptions{}
-	flags := o.flags(e)
-	for _, f := range flags {
+	flags, unread := o.flags(e), (&operationFlags{}).flags(e)
+	for i, f := range flags {
 		if f.is.has(applying) {
+			f = unread[i] // what it sets, nobody reads
 			f.why, f.welcome, f.env = "an uninstall only deletes", []string{"false"}, ""
+			flags[i] = f
 		}
 		if f.name == "wait" {
 			f.usage = "wait until the objects are gone; --wait=false waits for hooks only"
