@@ -46,10 +46,12 @@ func TestImmutableFields(t *testing.T) {
 	s := begin(t)
 	s.deploy(many)
 	grown := strings.Replace(many, "storage: 1Gi}}}\n---\napiVersion: apps/v1\nkind: DaemonSet", "storage: 2Gi}}}\n---\napiVersion: apps/v1\nkind: DaemonSet", 1)
-	s.refuse(grown)
+	var broken *apply.ImmutableError
+	if err := s.refuse(grown); !errors.As(err, &broken) || !strings.Contains(broken.Hint(), "--allow-recreate") {
+		t.Errorf("got %v", err)
+	}
 	s.opts.AllowRecreate = true
 	err := s.refuse(strings.Replace(many, "kind: PersistentVolumeClaim\nmetadata: {name: disk}\nspec: {accessModes: [ReadWriteOnce]", "kind: PersistentVolumeClaim\nmetadata: {name: disk}\nspec: {accessModes: [ReadWriteMany]", 1))
-	var broken *apply.ImmutableError
 	if !errors.As(err, &broken) {
 		t.Errorf("got %v", err)
 	}

@@ -73,11 +73,12 @@ func slot(head uint32) uint32 { return head * 2654435761 >> 16 }
 // scientific returns the scientific notations of a number: 1e+06, as templates print it, and 1×10⁶, as errors of JSON schemas do.
 func scientific(text string) []string {
 	value, err := strconv.ParseFloat(text, 64)
-	mantissa, exponent, isLarge := strings.Cut(strconv.FormatFloat(value, 'e', -1, 64), "e+")
+	short := strconv.FormatFloat(value, 'e', -1, 64)
+	mantissa, exponent, isLarge := strings.Cut(short, "e+")
 	if err != nil || !isLarge {
 		return nil
 	}
-	return []string{mantissa + "e+" + exponent, mantissa + "×10" + superscript.Replace(exponent)}
+	return []string{short, mantissa + "×10" + superscript.Replace(exponent)}
 }
 
 var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
