@@ -50,7 +50,7 @@ type adaptedValue struct {
 }
 
 func (a *adaptedValue) Set(text string) error {
-	if err := a.e.give(a.flag, text); err != nil {
+	if err := a.e.setFlag(a.flag, text); err != nil {
 		*a.problems = append(*a.problems, usagef("--%s: %w", a.flag.name, err))
 	}
 	return nil

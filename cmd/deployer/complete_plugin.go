@@ -96,9 +96,11 @@ func (q completionRequest) pluginFlagNames(words pluginWords) completion {
 	maps.DeleteFunc(q.parsed.known, func(_ string, f *flag) bool { return !f.is.has(notForPlugins | alsoPlugins) })
 	offered := q.flagNames()
 	offered.words = slices.DeleteFunc(offered.words, func(word string) bool { return strings.HasSuffix(word, "\tshow help") })
+	var written []string
 	for _, name := range words.Flags {
-		offered.words = append(offered.words, q.pick([]string{withDashes(name)}).words...)
+		written = append(written, withDashes(name))
 	}
+	offered.words = append(offered.words, q.pick(written).words...)
 	return offered
 }
 

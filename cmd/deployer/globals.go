@@ -114,7 +114,7 @@ func deployingFlagsOfHelm() []*flag {
 	return []*flag{
 		noEffect("recreate-pods", "pods are replaced when their template changes; use kubectl rollout restart to force it"),
 		noEffect("cleanup-on-fail", "the next release deletes what a failed release created"),
-		{name: "server-side", why: "every object is applied by server-side apply", welcome: []string{"true", "auto"}, value: switchOf("auto")},
+		{name: "server-side", why: "every object is applied by server-side apply", welcome: []string{"true", "auto"}, value: noEffectSwitch("auto")},
 		noEffect("force-conflicts", "the chart wins by default; see --conflicts"),
 	}
 }
@@ -129,7 +129,7 @@ func klogFlags() []*flag {
 	defined.VisitAll(func(k *stdflag.Flag) {
 		f := &flag{name: strings.ReplaceAll(k.Name, "_", "-"), is: everywhere, why: why, value: text(new(string))}
 		if b, ok := k.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
-			f.value = switchOf()
+			f.value = noEffectSwitch()
 		}
 		out = append(out, f)
 	})

@@ -218,7 +218,7 @@ func TestFlagsWithoutEffectSaySo(t *testing.T) {
 				value = "false"
 			}
 			out.Reset()
-			if err := e.give(f, value); err != nil || !strings.Contains(out.String(), "--"+f.name+" has no effect: "+f.why) {
+			if err := e.setFlag(f, value); err != nil || !strings.Contains(out.String(), "--"+f.name+" has no effect: "+f.why) {
 				t.Errorf("%s --%s=%s: error %v, said %q", command, f.name, value, err, out.String())
 			}
 		}

@@ -36,7 +36,7 @@ deployer version --template '{{.Version}}'`,
 		flags: []*flag{
 			{name: "short", usage: "print the version number only", is: usual | safe, value: toggle(&short)},
 			{name: "template", usage: "Go `TEMPLATE` with .Version, .GitCommit, .GitTreeState and .GoVersion", is: usual | safe, value: text(&format)},
-			{name: "client", also: "c", why: "there is only a client since Helm 3", welcome: []string{"true"}, value: switchOf()},
+			{name: "client", also: "c", why: "there is only a client since Helm 3", welcome: []string{"true"}, value: noEffectSwitch()},
 			outputFlag(e),
 		},
 		action: func(_ context.Context, _ []string) error {

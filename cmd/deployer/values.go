@@ -229,18 +229,18 @@ func (v value) checked(check func() error) value {
 	return v
 }
 
-// switchOf is the value of a flag without an effect that may stand without one.
-func switchOf(otherWords ...string) value {
+// noEffectSwitch is the value of a flag without an effect that may stand without one.
+func noEffectSwitch(otherWords ...string) value {
 	return choice(new(string), append([]string{"true", "false"}, otherWords...)...).orBare("true", nil)
 }
 
 // noEffect is a switch of Helm's that has no effect: its name, and why.
 func noEffect(name, why string, otherWords ...string) *flag {
-	return &flag{name: name, why: why, welcome: []string{"false"}, value: switchOf(otherWords...)}
+	return &flag{name: name, why: why, welcome: []string{"false"}, value: noEffectSwitch(otherWords...)}
 }
 
-// give gives a flag a value of the command line. One without an effect warns of that, once.
-func (e *env) give(f *flag, text string) error {
+// setFlag sets a flag to a value of the command line. One without an effect warns of that, once.
+func (e *env) setFlag(f *flag, text string) error {
 	if err := f.value.set(text); err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func TestObjectsOfCRDsDirectoryStay(t *testing.T) {
 // deleted, and denies the record for the lack of the policy's parameter, which is deleted too.
 func TestUninstallOutlastsThePolicyItDeletes(t *testing.T) {
 	w := newWorld(t)
-	w.keepParameters("ConfigMap")
+	w.keepParametersWatched("ConfigMap")
 	policy := strings.NewReplacer("resources: [configmaps]", "resources: [secrets]", "    objectSelector: {matchLabels: {checked: \"true\"}}\n", "",
 		"parameterNotFoundAction: Allow", "parameterNotFoundAction: Deny", "NS", w.ns, "UNIQUE", w.unique()).Replace(policyBy("ConfigMap", "object.metadata.name != 'tried'"))
 	w.ok("install", "x", w.chart(policy, configMap("param", "1")))

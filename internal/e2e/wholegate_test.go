@@ -167,10 +167,10 @@ func policyByLabel() string {
 		"validationActions: [Deny]", "validationActions: [Deny], paramRef: {namespace: NS, selector: {matchLabels: {chosen: yes-NS}}, parameterNotFoundAction: Allow}")
 }
 
-// keepParameters leaves a policy and its binding in the cluster that go by a kind of parameter, and about nothing: when the last
+// keepParametersWatched leaves a policy and its binding in the cluster that go by a kind of parameter, and about nothing: when the last
 // of a kind goes, API servers stop watching it for good. Those before 1.37 find no parameter for the next policy then, and 1.37.2
 // finds none by label.
-func (w *world) keepParameters(kind string) {
+func (w *world) keepParametersWatched(kind string) {
 	w.Helper()
 	w.cluster.Since(w, "1.30", "ValidatingAdmissionPolicies")
 	name := "deployer-test-" + strings.ToLower(kind)
@@ -219,7 +219,7 @@ func TestWhatAReleaseChangesItselfIsNoObstacle(t *testing.T) {
 			name := w.unique()
 			for _, kind := range []string{"ConfigMap", "PodTemplate"} {
 				if strings.Contains(c.before, "paramKind: {apiVersion: v1, kind: "+kind+"}") {
-					w.keepParameters(kind)
+					w.keepParametersWatched(kind)
 				}
 			}
 			w.ok("install", name, w.chart(fill(c.before)), "--wait=false")

@@ -88,7 +88,7 @@ func TestWhatMayNotBeDeletedStays(t *testing.T) {
 // TestDroppedParameterGoesFirst: an object by which a policy judges is gone before what is judged.
 func TestDroppedParameterGoesFirst(t *testing.T) {
 	w := newWorld(t)
-	w.keepParameters("ConfigMap")
+	w.keepParametersWatched("ConfigMap")
 	policy := func(name string) string {
 		return strings.NewReplacer("NS", w.ns, "UNIQUE", w.unique(), "name: param,", "name: "+name+",").Replace(policyBy("ConfigMap", "params.data.key == '1'"))
 	}
